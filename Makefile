@@ -1,0 +1,57 @@
+# Two commands matter: `make demo` and `make test`. Each sets up everything it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types imports format lock bench picture clean
+
+help: ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# hatchling comes from the lock too, so building the package needs no second, unlocked download.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "dsfr needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 2; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## train the paper's five methods on a bundled table and explain the result
+	$(BIN)/dsfr demo
+
+test: check ## lint, types, import rules and all tests
+	$(BIN)/python -m pytest
+
+check: lint types imports
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+format: $(READY) ## format the code and repair what ruff can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## accuracy and speed of the foundation (needs DSFR_DATA_HOME)
+	$(BIN)/python -m benchmarks.paper_numbers
+	$(BIN)/python -m benchmarks.fit_time
+
+picture: $(READY) ## draw the picture of the README again
+	$(BIN)/python docs/picture.py
+
+lock: $(READY) ## resolve the locked dependencies again
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+		--python-version 3.11 --group dev --upgrade pyproject.toml -o requirements.lock
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build

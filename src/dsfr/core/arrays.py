@@ -1,0 +1,22 @@
+"""The array type of the core, and how a long table is walked through."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+BLOCK_ROWS = 2048
+"""Rows worked on at once: temporaries of a block stay in the processor's cache, whatever the table's length."""
+
+
+def row_blocks(n_rows: int, block_rows: int = BLOCK_ROWS) -> Iterator[slice]:
+    """Slices that cover ``range(n_rows)`` in order.
+
+    >>> list(row_blocks(5, block_rows=2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, n_rows, block_rows):
+        yield slice(start, min(start + block_rows, n_rows))

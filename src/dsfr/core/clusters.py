@@ -1,0 +1,141 @@
+"""Fuzzy c-means: memberships, the sums that give the next centers, and where to start.
+
+Objective (paper eq. (4) and (17)): ``1/2 sum_ik u_ik^a |x_i - m_k|^2`` with the fuzzifier ``a > 1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from dsfr.core.arrays import Array, row_blocks
+
+FARTHEST = 1e300
+"""Squared distances are capped here: farther away, every center is equally far."""
+
+
+def squared_distances(X: Array, centers: Array) -> Array:
+    """Squared Euclidean distance of every row to every center; shape (n, k).
+
+    Taken from differences, not from ``|x|^2 - 2 x'm + |m|^2``: a row on a center must be at distance exactly 0.
+    """
+    distances: Array = cdist(X, centers, "sqeuclidean")
+    return np.minimum(distances, FARTHEST, out=distances)
+
+
+def log_memberships(distances: Array, fuzzifier: float) -> Array:
+    """Logarithm of ``u_ik = 1 / sum_c (d_ik / d_ic)^(1/(a-1))`` from squared distances ``d``; shape (n, k).
+
+    In log space, because at the paper's fuzzifier 1.1 the ratios are raised to the tenth power. A row that sits on
+    centers belongs to those alone, in equal parts.
+    """
+    on_center = distances == 0.0
+    with np.errstate(divide="ignore"):
+        log_u = np.log(distances)
+    log_u *= -1.0 / (fuzzifier - 1.0)
+    seated = on_center.any(axis=1)
+    log_u[seated] = np.where(on_center[seated], 0.0, -np.inf)
+    log_u -= log_u.max(axis=1, keepdims=True)
+    log_u -= np.log(np.exp(log_u).sum(axis=1, keepdims=True))
+    return log_u
+
+
+def memberships(X: Array, centers: Array, fuzzifier: float) -> Array:
+    """Membership of every row in every cluster, paper eq. (5); shape (n, k), rows sum to 1.
+
+    The paper prints ``u^a`` on the left of eq. (5); it is ``u``, and ``u^a`` weighs centers and widths.
+    """
+    return np.exp(log_memberships(squared_distances(X, centers), fuzzifier))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSums:
+    """What one fuzzy c-means step needs of the rows: adding the sums of two tables gives those of both."""
+
+    mass: Array
+    """Sum of ``u^a``; shape (k,)."""
+    total: Array
+    """Sum of ``u^a x``; shape (k, d)."""
+    objective: float
+
+    @classmethod
+    def of(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSums:
+        """Sums over the rows of ``X`` with memberships from ``centers``."""
+        sums = cls(np.zeros(len(centers)), np.zeros_like(centers), 0.0)
+        for block in row_blocks(len(X)):
+            sums = sums + cls._of_block(X[block], centers, fuzzifier)
+        return sums
+
+    @classmethod
+    def _of_block(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSums:
+        distances = squared_distances(X, centers)
+        weights = np.exp(fuzzifier * log_memberships(distances, fuzzifier))
+        return cls(weights.sum(axis=0), weights.T @ X, 0.5 * float(np.vdot(weights, distances)))
+
+    def __add__(self, other: ClusterSums) -> ClusterSums:
+        return ClusterSums(
+            self.mass + other.mass, self.total + other.total, self.objective + other.objective
+        )
+
+    def centers(self, previous: Array) -> Array:
+        """Next centers, paper eq. (6); an empty cluster stays where it was."""
+        filled = self.mass > np.finfo(np.float64).tiny
+        mass = np.where(filled, self.mass, 1.0)
+        return np.where(filled[:, None], self.total / mass[:, None], previous)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpread:
+    """Sum of ``u^a`` and of ``u^a (x - m)^2`` per feature, about the final centers; adds over tables."""
+
+    mass: Array
+    square: Array
+
+    @classmethod
+    def of(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSpread:
+        """Spread of the rows of ``X`` about ``centers``, with memberships from these same centers."""
+        mass = np.zeros(len(centers))
+        square = np.zeros_like(centers)
+        for block in row_blocks(len(X)):
+            weights = memberships(X[block], centers, fuzzifier) ** fuzzifier
+            mass += weights.sum(axis=0)
+            for k, center in enumerate(centers):
+                square[k] += weights[:, k] @ (X[block] - center) ** 2
+        return cls(mass, square)
+
+    def __add__(self, other: ClusterSpread) -> ClusterSpread:
+        return ClusterSpread(self.mass + other.mass, self.square + other.square)
+
+    @property
+    def variances(self) -> Array:
+        """Weighted variance per cluster and feature, paper eq. (7) squared; 0 for an empty cluster."""
+        filled = self.mass > np.finfo(np.float64).tiny
+        return np.where(filled[:, None], self.square / np.where(filled, self.mass, 1.0)[:, None], 0.0)
+
+
+def seed_centers(X: Array, n_centers: int, rng: np.random.Generator) -> Array:
+    """Rows far from each other (k-means++) to start from; shape (n_centers, d).
+
+    Where the table has fewer distinct rows than centers, the rest are drawn uniformly from the scaled cube [-1, 1]^d.
+    """
+    centers = np.empty((n_centers, X.shape[1]))
+    nearest = np.ones(len(X))
+    for k in range(n_centers):
+        if nearest.sum() > 0.0:
+            centers[k] = X[rng.choice(len(X), p=nearest / nearest.sum())]
+        else:
+            centers[k] = rng.uniform(-1.0, 1.0, X.shape[1])
+        distances = squared_distances(X, centers[k : k + 1])[:, 0]
+        nearest = distances if k == 0 else np.minimum(nearest, distances)
+    return centers
+
+
+def fuzzy_c_means(X: Array, centers: Array, *, fuzzifier: float, tol: float, max_rounds: int) -> Array:
+    """Centers after at most ``max_rounds`` steps, or once no coordinate moves by more than ``tol``."""
+    for _ in range(max_rounds):
+        previous, centers = centers, ClusterSums.of(X, centers, fuzzifier).centers(centers)
+        if np.abs(centers - previous).max() <= tol:
+            break
+    return centers

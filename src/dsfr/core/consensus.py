@@ -1,0 +1,92 @@
+"""Consensus ADMM: what an agent does in a round, what the coordinator makes of the sums, and when to stop.
+
+Both problems share one form: agents hold a copy each of a variable, a consensus is agreed, and a dual per agent pulls the
+copies together. Duals are unscaled, as in the paper (``lambda_s`` and ``beta_l``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.clusters import ClusterSums
+from dsfr.core.linear import solve_factored
+
+
+@dataclass(frozen=True, slots=True)
+class RoundInfo:
+    """What a person wants to know of one round of training."""
+
+    stage: str
+    """``"clusters"`` or ``"weights"``."""
+    round: int
+    objective: float
+    """Value of the objective at the shared variables this round began with (for DFCM: at the agents' own centers)."""
+    primal_residual: float
+    """Norm of the differences between the agents' copies and the consensus; 0 where agents share sums."""
+    dual_residual: float
+    """Penalty times the change of the consensus, times the square root of the number of agents."""
+    error_bound: float
+    """Weights: upper bound of the relative distance to the solution. Clusters: largest move of a center coordinate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One agent's copy of the shared variable, and its dual."""
+
+    value: Array
+    dual: Array
+
+    def ascend(self, consensus: Array, penalty: float) -> Copy:
+        """Dual step, paper eq. (25) and (35)."""
+        return Copy(self.value, self.dual + penalty * (self.value - consensus))
+
+    def primal_square(self, consensus: Array) -> float:
+        """Squared distance to the consensus: an agent's part of the primal residual."""
+        return float(np.sum((self.value - consensus) ** 2))
+
+
+def local_centers(copy: Copy, sums: ClusterSums, consensus: Array, penalty: float) -> Copy:
+    """DFCM's local step, paper eq. (26): centers from the agent's sums, held back towards the consensus."""
+    numerator = sums.total - copy.dual + penalty * consensus
+    return Copy(numerator / (sums.mass + penalty)[:, None], copy.dual)
+
+
+def local_weights(copy: Copy, factor: Array, moment: Array, consensus: Array, penalty: float) -> Copy:
+    """DICR's local step, paper eq. (36), with the Cholesky factor of ``A_l + penalty I``.
+
+    Deviates from eq. (37), which prints ``mu I`` there: the derivation from eq. (32) gives ``rho_p I``; see docs/adr/0005.
+    """
+    return Copy(solve_factored(factor, moment + penalty * consensus - copy.dual), copy.dual)
+
+
+def consensus_of(proposals: Array, n_agents: int, penalty: float, ridge: float = 0.0) -> Array:
+    """Consensus from ``sum_l (dual_l + penalty value_l)``, paper eq. (27) (ridge 0) and (38)."""
+    return proposals / (ridge + penalty * n_agents)
+
+
+def dual_residual(consensus: Array, previous: Array, n_agents: int, penalty: float) -> float:
+    """Boyd et al. 2011, section 7.1: the dual residual with its square root of the number of agents."""
+    return float(penalty * np.sqrt(n_agents) * np.linalg.norm(consensus - previous))
+
+
+def residuals_within(
+    primal: float, dual: float, *, copies_norm: float, duals_norm: float, size: int, tol: float
+) -> bool:
+    """Stopping rule of Boyd et al. 2011, section 3.3.1, with ``tol`` as absolute and relative tolerance.
+
+    ``size`` is the number of entries of all copies together, ``copies_norm`` and ``duals_norm`` the norms of all stacked.
+    """
+    absolute = tol * float(np.sqrt(size))
+    return primal <= absolute + tol * copies_norm and dual <= absolute + tol * duals_norm
+
+
+def relative_error_bound(gradient: Array, weights: Array, ridge: float) -> float:
+    """Upper bound of ``|w - w*| / |w|``: the objective is strongly convex with modulus ``ridge``."""
+    distance = float(np.linalg.norm(gradient)) / ridge
+    norm = float(np.linalg.norm(weights))
+    if distance == 0.0:
+        return 0.0
+    return distance / norm if norm > 0.0 else float("inf")

@@ -1,0 +1,46 @@
+"""Symmetric positive definite systems, by Cholesky factors that are made once and used many times."""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpocon
+
+from dsfr.core.arrays import Array
+
+
+class SingularSystemError(ValueError):
+    """The normal equations do not determine the weights."""
+
+
+def cholesky(matrix: Array) -> Array:
+    """Upper Cholesky factor of a symmetric positive definite matrix; the lower triangle is zero.
+
+    Raises
+    ------
+    SingularSystemError
+        If the matrix is not positive definite to working precision.
+    """
+    try:
+        factor, _ = cho_factor(matrix, lower=False)
+    except LinAlgError:
+        raise SingularSystemError(_singular(matrix, 0.0)) from None
+    upper: Array = np.triu(factor)
+    # LAPACK's estimate from the factor: O(p^2), no second decomposition.
+    reciprocal_condition, _ = dpocon(upper, float(np.abs(matrix).sum(axis=0).max()), uplo="U")
+    if reciprocal_condition < np.finfo(np.float64).eps:
+        raise SingularSystemError(_singular(matrix, float(reciprocal_condition)))
+    return upper
+
+
+def solve_factored(factor: Array, right: Array) -> Array:
+    """Solution ``x`` of ``R'R x = right`` for the factor ``R`` of `cholesky`."""
+    solution: Array = cho_solve((factor, False), right)
+    return solution
+
+
+def _singular(matrix: Array, reciprocal_condition: float) -> str:
+    return (
+        f"the {len(matrix)} x {len(matrix)} system of the weights is singular to working precision "
+        f"(reciprocal condition {reciprocal_condition:.1e}). Likely causes: (a) ridge is too small for this table, "
+        "raise it (0.1 and 0.001 are usual values); (b) two rules coincide because there are fewer distinct rows than "
+        "rules, lower n_rules; (c) a penalty weight (consistency, smoothness) is so large that it drowns the ridge."
+    )

@@ -1,0 +1,81 @@
+"""Features to [-1, 1] and targets to mean 0, deviation 1, from ranges and moments that merge over agents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+
+NEVER = float(np.finfo(np.float64).max)
+"""Stands for infinity in the range of no rows at all: messages carry finite numbers only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Smallest and largest value of every column; merging takes the wider of both."""
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, X: Array) -> Ranges:
+        """Ranges of the columns of ``X``; no rows give the neutral element of merging."""
+        if len(X) == 0:
+            return cls(np.full(X.shape[1], NEVER), np.full(X.shape[1], -NEVER))
+        return cls(X.min(axis=0), X.max(axis=0))
+
+    def __or__(self, other: Ranges) -> Ranges:
+        return Ranges(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+    @property
+    def midpoints(self) -> Array:
+        """Middle of each range, free of overflow."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def half_widths(self) -> Array:
+        """Half the length of each range; 1 where the column is constant, so that it scales to 0 and not to 0/0."""
+        half = self.high / 2 - self.low / 2
+        return np.where(half > 0, half, 1.0)
+
+
+def scale_features(X: Array, ranges: Ranges) -> Array:
+    """Columns mapped linearly so that their range becomes [-1, 1]; rows outside the range land outside."""
+    return (X - ranges.midpoints) / ranges.half_widths
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Count, sum and sum of squares of values about a shared origin; adding merges.
+
+    The origin keeps the squares small: about 0, the variance of targets like 1e9 +/- 1 would be lost to rounding.
+    """
+
+    n: float
+    total: float
+    square: float
+    origin: float
+
+    @classmethod
+    def of(cls, values: Array, origin: float) -> Moments:
+        """Moments of ``values`` about ``origin``."""
+        shifted = values - origin
+        return cls(float(len(values)), float(shifted.sum()), float(shifted @ shifted), origin)
+
+    def __add__(self, other: Moments) -> Moments:
+        if self.origin != other.origin:
+            raise ValueError(f"moments about origins {self.origin} and {other.origin} do not add: agree on one")
+        return Moments(self.n + other.n, self.total + other.total, self.square + other.square, self.origin)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the values."""
+        return self.origin + self.total / self.n
+
+    @property
+    def deviation(self) -> float:
+        """Population standard deviation; 1 for constant values, so that dividing by it is safe."""
+        variance = self.square / self.n - (self.total / self.n) ** 2
+        return variance**0.5 if variance > 0.0 else 1.0

@@ -1,0 +1,49 @@
+"""Wavelet features of LapWNN (Xie et al. 2019), the paper's baseline: random hidden nodes, linear output weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Wavelets:
+    """Hidden nodes ``h_i(x) = prod_j psi((x_j - b_ij) / a_ij) / sqrt(a_ij)`` with ``psi(t) = -t exp(-t^2 / 2)``."""
+
+    dilations: Array
+    """``a``; shape (nodes, d), in (0, 1)."""
+    translations: Array
+    """``b``; shape (nodes, d), in (0, 1)."""
+
+    @classmethod
+    def draw(cls, n_nodes: int, n_features: int, rng: np.random.Generator) -> Wavelets:
+        """Random nodes; ``1 - uniform`` leaves out 0, by which the dilation divides."""
+        dilations = 1.0 - rng.random((n_nodes, n_features))
+        return cls(dilations, rng.random((n_nodes, n_features)))
+
+    def features(self, X: Array) -> Array:
+        """The features of these nodes, see `wavelet_features`."""
+        return wavelet_features(X, self)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of hidden nodes."""
+        return len(self.dilations)
+
+
+def wavelet_features(X: Array, wavelets: Wavelets) -> Array:
+    """Output of every hidden node on every row; shape (n, nodes).
+
+    The product over features is a sum of logarithms with a separate sign: ``t`` grows without bound where a dilation is
+    small, and the plain product would meet infinity times zero.
+    """
+    H = np.empty((len(X), len(wavelets.dilations)))
+    for i, (dilation, translation) in enumerate(zip(wavelets.dilations, wavelets.translations, strict=True)):
+        t = (X - translation) / dilation
+        with np.errstate(divide="ignore", over="ignore"):
+            log_size = np.log(np.abs(t)) - 0.5 * t * t - 0.5 * np.log(dilation)
+        H[:, i] = np.prod(np.sign(-t), axis=1) * np.exp(log_size.sum(axis=1))
+    return H

@@ -1,0 +1,40 @@
+"""The contract between training and transport."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from dsfr.bundles import Bundle
+from dsfr.engines.ledger import Ledger
+
+Task: TypeAlias = Callable[[Any, Bundle, Bundle], tuple[Bundle, Bundle]]
+"""``(shard, memory, broadcast) -> (memory, contribution)``: pure, all but the shard flat dicts of arrays."""
+
+Tasks: TypeAlias = Mapping[str, Task]
+
+
+class EngineError(RuntimeError):
+    """A round that could not be carried out: unknown task, or contributions that do not fit together."""
+
+
+class Engine(Protocol):
+    """Runs a named task on every agent and reduces the contributions.
+
+    The coordinator sees reduced contributions only. `gather` is the exception: it shows single ones, and the ledger says so.
+    """
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents taking part."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been sent so far."""
+
+    def sum(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise sum of the contributions of all agents."""
+
+    def max(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise maximum of the contributions of all agents."""
+
+    def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
+        """Every non-empty contribution by itself: for tasks where one agent must be seen. Logged as revealing."""

@@ -1,0 +1,89 @@
+"""A trained model as people handle it: predict, explain, save, load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.explain import Rule, explain
+from dsfr.core.model import Predictor
+from dsfr.modelfile import read_model_file, write_model_file
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A predictor with the names of its columns and a record of how it was trained."""
+
+    predictor: Predictor
+    feature_names: tuple[str, ...]
+    target_name: str = "y"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the training run."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Rows, labels, agents, rounds, bytes and termination of the training run."""
+
+    def predict(self, X: Any) -> Array:
+        """Predictions for the rows of an array or a data frame, whose columns are found by name."""
+        return self.predictor.predict(_as_matrix(X, self.feature_names))
+
+    def explain(self) -> tuple[Rule, ...]:
+        """The rules, in the data's units; ``print(*model.explain(), sep="\\n\\n")`` shows them."""
+        return explain(self.predictor, self.feature_names, self.target_name)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model into one file; an existing file is replaced whole or not at all."""
+        return write_model_file(
+            path,
+            self.predictor,
+            {
+                "feature_names": list(self.feature_names),
+                "target_name": self.target_name,
+                "settings": dict(self.settings),
+                "training": dict(self.training),
+            },
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `Model.save` has written.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model, damaged, altered, or of a newer format.
+    """
+    predictor, metadata = read_model_file(path)
+    return Model(
+        predictor=predictor,
+        feature_names=tuple(metadata["feature_names"]),
+        target_name=metadata["target_name"],
+        settings=metadata["settings"],
+        training=metadata["training"],
+    )
+
+
+def _as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        missing = [name for name in feature_names if name not in list(columns)]
+        if missing:
+            raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
+        X = X[list(feature_names)]
+    matrix: Array = np.asarray(X, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
+        raise ValueError(
+            f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
+            f"{', '.join(feature_names)}"
+        )
+    if not np.isfinite(matrix).all():
+        bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0))]
+        raise ValueError(
+            f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows"
+        )
+    return matrix

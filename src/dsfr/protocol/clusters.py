@@ -1,0 +1,178 @@
+"""Clusters over agents: start centers from one of them, then sums (exact) or consensus ADMM (DFCM), then widths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dsfr.bundles import Bundle
+from dsfr.core.arrays import Array
+from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
+from dsfr.core.consensus import (
+    Copy,
+    RoundInfo,
+    consensus_of,
+    dual_residual,
+    local_centers,
+    residuals_within,
+)
+from dsfr.core.rules import Rules, rule_widths
+from dsfr.engines import Engine
+from dsfr.protocol.packing import pack, scalar, unpack
+from dsfr.protocol.settings import Settings
+from dsfr.protocol.shard import Purpose, Shard
+from dsfr.protocol.survey import Population, has_ticket, scaled_rows
+
+STAGE = "clusters"
+MAX_LOCAL_STEPS = 300
+"""Steps of the start agent on its own rows: a start needs no more precision than this gives."""
+
+Observer = Callable[[RoundInfo], None]
+
+
+def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (gather): fuzzy c-means on the own rows, by the holder of the ticket alone; the others send nothing."""
+    memory = {**memory, "fuzzifier": broadcast["fuzzifier"]}
+    if not has_ticket(shard, memory, float(broadcast["ticket"])):
+        return memory, {}
+    X = scaled_rows(shard, memory)
+    rng = shard.rng(int(memory["seed"]), Purpose.START)
+    centers = fuzzy_c_means(
+        X,
+        seed_centers(X, int(broadcast["n_rules"]), rng),
+        fuzzifier=float(broadcast["fuzzifier"]),
+        tol=float(broadcast["tol"]),
+        max_rounds=int(broadcast["max_steps"]),
+    )
+    return memory, {"centers": centers}
+
+
+def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): mass, total and objective of every cluster."""
+    X = scaled_rows(shard, memory)
+    return memory, pack(ClusterSums.of(X, broadcast["centers"], float(memory["fuzzifier"])))
+
+
+def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): one round of DFCM, paper Algorithm 1.
+
+    The dual step of the previous round comes first, because it needs the consensus that is known only now.
+    """
+    consensus, penalty = broadcast["centers"], float(broadcast["penalty"])
+    copy = _center_copy(memory, consensus).ascend(consensus, penalty)
+    sums = ClusterSums.of(scaled_rows(shard, memory), copy.value, float(memory["fuzzifier"]))
+    moved = local_centers(copy, sums, consensus, penalty)
+    contribution = {
+        "proposal": moved.dual + penalty * moved.value,
+        "objective": scalar(sums.objective),
+        "primal_square": scalar(copy.primal_square(consensus)),
+        "copy_square": scalar(np.sum(copy.value**2)),
+        "dual_square": scalar(np.sum(copy.dual**2)),
+    }
+    return {**memory, "center_copy": moved.value, "center_dual": moved.dual}, contribution
+
+
+def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): spread about the agreed centers, which gives the pooled widths exactly."""
+    return memory, pack(_spread(shard, memory, broadcast["centers"]))
+
+
+def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): local variances about local centers times the number of rows, paper eq. (18) and (19)."""
+    centers = _center_copy(memory, broadcast["centers"]).value
+    spread = _spread(shard, memory, centers)
+    weight = len(shard.y) * (spread.mass > 0.0)
+    contribution = {"mass": spread.mass, "weight": weight, "square": weight[:, None] * spread.variances}
+    return memory, contribution
+
+
+def agree_rules(
+    engine: Engine, settings: Settings, population: Population, observe: Observer
+) -> tuple[Rules, Array, bool]:
+    """Rules over all agents' rows, each rule's share of the rows, and whether the centers have converged."""
+    start = _start(engine, settings, population)
+    if settings.solver == "exact" or engine.n_agents == 1:
+        centers, converged = _exact_centers(engine, settings, start, observe)
+    else:
+        centers, converged = _consensus_centers(engine, settings, population, start, observe)
+    spread = _agree_spread(engine, settings, centers)
+    rules = Rules(centers, rule_widths(spread.variances, settings.width_scale))
+    return rules, spread.mass / spread.mass.sum(), converged
+
+
+def _start(engine: Engine, settings: Settings, population: Population) -> Array:
+    broadcast = {
+        "ticket": scalar(population.ticket),
+        "n_rules": np.asarray(settings.n_rules, dtype=np.int64),
+        "fuzzifier": scalar(settings.fuzzifier),
+        "tol": scalar(settings.tol),
+        # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
+        "max_steps": np.asarray(0 if engine.n_agents == 1 else MAX_LOCAL_STEPS, dtype=np.int64),
+    }
+    return engine.gather("start_centers", broadcast)[0]["centers"]
+
+
+def _exact_centers(
+    engine: Engine, settings: Settings, centers: Array, observe: Observer
+) -> tuple[Array, bool]:
+    """Pooled fuzzy c-means: each step from one sum over agents."""
+    for round_number in range(1, settings.max_rounds + 1):
+        sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
+        previous, centers = centers, sums.centers(centers)
+        move = float(np.abs(centers - previous).max())
+        observe(RoundInfo(STAGE, round_number, sums.objective, 0.0, 0.0, move))
+        if move <= settings.tol:
+            return centers, True
+    return centers, False
+
+
+def _consensus_centers(
+    engine: Engine, settings: Settings, population: Population, centers: Array, observe: Observer
+) -> tuple[Array, bool]:
+    """DFCM: residuals of a round are known in the next one, when agents have seen its consensus."""
+    n_agents, penalty = engine.n_agents, _cluster_penalty(engine, settings, population)
+    previous = centers
+    for round_number in range(1, settings.max_rounds + 1):
+        sums = engine.sum("cluster_consensus", {"centers": centers, "penalty": scalar(penalty)})
+        primal = float(np.sqrt(sums["primal_square"]))
+        dual = dual_residual(centers, previous, n_agents, penalty)
+        settled = round_number > 1 and residuals_within(
+            primal,
+            dual,
+            copies_norm=float(np.sqrt(sums["copy_square"])),
+            duals_norm=float(np.sqrt(sums["dual_square"])),
+            size=n_agents * centers.size,
+            tol=settings.tol,
+        )
+        previous, centers = centers, consensus_of(sums["proposal"], n_agents, penalty)
+        move = float(np.abs(centers - previous).max())
+        observe(RoundInfo(STAGE, round_number, float(sums["objective"]), primal, dual, move))
+        if settled:
+            return centers, True
+    return centers, False
+
+
+def _cluster_penalty(engine: Engine, settings: Settings, population: Population) -> float:
+    """The paper's ``rho_s``; by default the mean membership mass of a cluster at an agent, see docs/adr/0003."""
+    if settings.cluster_penalty is not None:
+        return settings.cluster_penalty
+    return population.n_samples / (engine.n_agents * settings.n_rules)
+
+
+def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterSpread:
+    if settings.width_pooling == "exact":
+        return unpack(ClusterSpread, engine.sum("cluster_spread", {"centers": centers}))
+    pooled = engine.sum("local_spread", {"centers": centers})
+    weight = np.maximum(pooled["weight"], 1.0)
+    return ClusterSpread(pooled["mass"], pooled["mass"][:, None] * pooled["square"] / weight[:, None])
+
+
+def _center_copy(memory: Bundle, consensus: Array) -> Copy:
+    if "center_copy" not in memory:
+        return Copy(consensus, np.zeros_like(consensus))
+    return Copy(memory["center_copy"], memory["center_dual"])
+
+
+def _spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterSpread:
+    return ClusterSpread.of(scaled_rows(shard, memory), centers, float(memory["fuzzifier"]))

@@ -1,0 +1,113 @@
+"""Everything a training run can be told, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a run; the estimators document each by the same name.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting, its value and the rule it breaks.
+    """
+
+    basis: str = "rules"
+    n_rules: int = 5
+    n_nodes: int = 100
+    unlabeled: str | None = "icr"
+    consistency: float = 0.1
+    smoothness: float = 1e-4
+    ridge: float = 0.1
+    fuzzifier: float = 1.1
+    width_scale: float = 1.0
+    width_pooling: str = "exact"
+    n_pairs: int | None = None
+    mix_concentration: float = 0.75
+    refresh_pairs: bool = False
+    graph: str = "neighbors"
+    n_neighbors: int = 10
+    solver: str = "admm"
+    cluster_penalty: float | None = None
+    penalty: float = 1.0
+    tol: float = 1e-4
+    max_rounds: int = 10_000
+    feature_ranges: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            rule = _RULES.get(field.name)
+            if rule is not None and not rule.holds(value):
+                raise ValueError(f"{field.name}={value!r} must be {rule.text}")
+
+    @property
+    def unlabeled_weight(self) -> float:
+        """Weight of the penalty on unlabelled rows."""
+        return {"icr": self.consistency, "graph": self.smoothness, None: 0.0}[self.unlabeled]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    holds: Callable[[Any], bool]
+    text: str
+
+
+def _number(low: float, text: str, *, strict: bool, or_none: bool = False) -> _Rule:
+    def holds(value: Any) -> bool:
+        if value is None:
+            return or_none
+        if not isinstance(value, Real) or isinstance(value, bool):
+            return False
+        return (value > low if strict else value >= low) and value < float("inf")
+
+    return _Rule(holds, text)
+
+
+def _count(low: int, text: str, *, or_none: bool = False) -> _Rule:
+    def holds(value: Any) -> bool:
+        if value is None:
+            return or_none
+        return isinstance(value, Integral) and not isinstance(value, bool) and value >= low
+
+    return _Rule(holds, text)
+
+
+def _one_of(*choices: str | None) -> _Rule:
+    return _Rule(lambda value: value in choices, "one of " + ", ".join(map(repr, choices)))
+
+
+_RULES = {
+    "basis": _one_of("rules", "wavelets"),
+    "n_rules": _count(1, "a whole number >= 1; usual values are 3 to 20"),
+    "n_nodes": _count(1, "a whole number >= 1; 100 is usual"),
+    "unlabeled": _one_of("icr", "graph", None),
+    "consistency": _number(0, "a number >= 0; 0 ignores the interpolated pairs", strict=False),
+    "smoothness": _number(0, "a number >= 0; 0 ignores the graph", strict=False),
+    "ridge": _number(0, "a number > 0, or the weights are not determined; usual values are 1e-3 to 1", strict=True),
+    "fuzzifier": _number(1, "a number > 1 (1 is hard clustering); usual values are 1.1 to 3", strict=True),
+    "width_scale": _number(0, "a number > 0; 1 is the paper's width", strict=True),
+    "width_pooling": _one_of("exact", "paper"),
+    "n_pairs": _count(
+        1, "a whole number >= 1, or None for as many as unlabelled rows (unlabeled=None uses no pairs)", or_none=True
+    ),
+    "mix_concentration": _number(0, "a number > 0; the paper uses 0.75", strict=True),
+    "refresh_pairs": _Rule(lambda value: isinstance(value, bool), "True or False"),
+    "graph": _one_of("neighbors", "full"),
+    "n_neighbors": _count(1, "a whole number >= 1; 10 is usual"),
+    "solver": _one_of("admm", "exact"),
+    "cluster_penalty": _number(
+        0, "a number > 0, or None to follow the mean cluster mass of an agent", strict=True, or_none=True
+    ),
+    "penalty": _number(0, "a number > 0; the paper uses 0.1", strict=True),
+    "tol": _number(0, "a number > 0; 1e-4 is usual", strict=True),
+    "max_rounds": _count(1, "a whole number >= 1"),
+    "seed": _count(0, "a whole number >= 0"),
+}

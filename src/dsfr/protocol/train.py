@@ -1,0 +1,87 @@
+"""The whole conversation, from first contact to a predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.consensus import RoundInfo
+from dsfr.core.model import Predictor
+from dsfr.core.wavelets import Wavelets
+from dsfr.engines import Engine, Tasks
+from dsfr.protocol import clusters, survey, weights
+from dsfr.protocol.settings import Settings
+from dsfr.protocol.shard import Purpose
+
+TASKS: Tasks = {
+    "measure": survey.measure,
+    "agree": survey.agree,
+    "start_centers": clusters.start_centers,
+    "cluster_sums": clusters.cluster_sums,
+    "cluster_consensus": clusters.cluster_consensus,
+    "cluster_spread": clusters.cluster_spread,
+    "local_spread": clusters.local_spread,
+    "statistics": weights.statistics,
+    "prepare_weights": weights.prepare_weights,
+    "weight_consensus": weights.weight_consensus,
+}
+"""Everything an agent can be asked to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A trained predictor and how it came about."""
+
+    predictor: Predictor
+    history: list[RoundInfo]
+    unconverged: tuple[str, ...]
+    """Stages that ended at ``max_rounds``."""
+    n_samples: int
+    n_labeled: int
+
+    @property
+    def termination(self) -> str:
+        """``"converged"`` or ``"max_rounds"``."""
+        return "max_rounds" if self.unconverged else "converged"
+
+
+def train(
+    engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None = None
+) -> Training:
+    """Train over all agents of an engine; ``on_round`` is told of every round of clustering and solving.
+
+    Raises
+    ------
+    ValueError
+        If no agent has a labelled row, or the system of the weights is singular.
+    """
+    history: list[RoundInfo] = []
+
+    def observe(info: RoundInfo) -> None:
+        history.append(info)
+        if on_round is not None:
+            on_round(info)
+
+    population = survey.survey(engine, settings)
+    if settings.basis == "wavelets":
+        rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
+        basis, shares, clustered = _nodes(settings, len(population.ranges.low), rng), np.empty(0), True
+    else:
+        basis, shares, clustered = clusters.agree_rules(engine, settings, population, observe)
+    found, solved = weights.agree_weights(engine, settings, basis, population.target, observe)
+    target = population.target
+    return Training(
+        predictor=Predictor(population.ranges, basis, found, target.mean, target.deviation, shares),
+        history=history,
+        unconverged=tuple(
+            stage for stage, done in ((clusters.STAGE, clustered), (weights.STAGE, solved)) if not done
+        ),
+        n_samples=int(population.n_samples),
+        n_labeled=int(target.n),
+    )
+
+
+def _nodes(settings: Settings, n_features: int, rng: np.random.Generator) -> Wavelets:
+    return Wavelets.draw(settings.n_nodes, n_features, rng)

@@ -1,0 +1,179 @@
+"""Weights over agents: one round of summed statistics (exact) or consensus ADMM (DICR)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dsfr.bundles import Bundle
+from dsfr.core.arrays import Array
+from dsfr.core.consensus import (
+    Copy,
+    RoundInfo,
+    consensus_of,
+    dual_residual,
+    local_weights,
+    relative_error_bound,
+)
+from dsfr.core.consistency import consistency_gram
+from dsfr.core.features import Basis
+from dsfr.core.graph import laplacian_gram
+from dsfr.core.linear import cholesky
+from dsfr.core.rules import Rules
+from dsfr.core.scaling import Moments
+from dsfr.core.statistics import Quadratic, Statistics, solve_weights
+from dsfr.core.wavelets import Wavelets
+from dsfr.engines import Engine
+from dsfr.protocol.packing import pack, scalar, unpack, unpack_basis
+from dsfr.protocol.settings import Settings
+from dsfr.protocol.shard import Purpose, Shard
+from dsfr.protocol.survey import scaled_rows
+
+STAGE = "weights"
+_AS_MANY_AS_ROWS = -1
+
+Observer = Callable[[RoundInfo], None]
+
+
+def statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): the agent's part of all statistics."""
+    return memory, pack(_statistics(shard, memory, broadcast))
+
+
+def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): compute the own statistics and keep them; tell only how many labelled rows took part."""
+    own = _statistics(shard, memory, broadcast)
+    memory = {**memory, **broadcast, **pack(own.quadratic(float(broadcast["unlabeled_weight"])))}
+    return {**memory, "gram": own.gram}, {"n_labeled": scalar(own.n_labeled)}
+
+
+def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): one round of DICR, paper Algorithm 2.
+
+    The dual step of the previous round comes first, because it needs the consensus that is known only now. Gradient and
+    objective are those of the consensus, so that their sums belong to the pooled problem.
+    """
+    if "redraw" in broadcast:
+        memory = _redraw_pairs(shard, memory, int(broadcast["redraw"]))
+    consensus, penalty = broadcast["consensus"], float(broadcast["penalty"])
+    memory = _factorized(memory, penalty)
+    quadratic = unpack(Quadratic, memory)
+    copy = _weight_copy(memory, consensus).ascend(consensus, penalty)
+    moved = local_weights(copy, memory["factor"], quadratic.moment, consensus, penalty)
+    contribution = {
+        "proposal": moved.dual + penalty * moved.value,
+        "gradient": quadratic.gradient(consensus),
+        "objective": scalar(quadratic.value(consensus)),
+        "primal_square": scalar(copy.primal_square(consensus)),
+    }
+    return {**memory, "weight_copy": moved.value, "weight_dual": moved.dual}, contribution
+
+
+def agree_weights(
+    engine: Engine, settings: Settings, basis: Rules | Wavelets, target: Moments, observe: Observer
+) -> tuple[Array, bool]:
+    """Weights that minimise the pooled objective, and whether they have converged."""
+    broadcast = {
+        **pack(basis),
+        "target_mean": scalar(target.mean),
+        "target_scale": scalar(target.deviation),
+        **_penalty_on_unlabeled(settings),
+    }
+    if settings.solver == "exact" or engine.n_agents == 1:
+        return _exact_weights(engine, settings, broadcast, observe), True
+    return _consensus_weights(engine, settings, broadcast, basis.n_outputs, observe)
+
+
+def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Array:
+    total = unpack(Statistics, engine.sum("statistics", broadcast))
+    quadratic = total.quadratic(settings.unlabeled_weight)
+    weights = solve_weights(quadratic, settings.ridge)
+    gradient = quadratic.gradient(weights) + settings.ridge * weights
+    bound = relative_error_bound(gradient, weights, settings.ridge)
+    objective = quadratic.value(weights) + settings.ridge / 2 * float(weights @ weights)
+    observe(RoundInfo(STAGE, 1, objective, 0.0, 0.0, bound))
+    return weights
+
+
+def _consensus_weights(
+    engine: Engine, settings: Settings, broadcast: Bundle, n_outputs: int, observe: Observer
+) -> tuple[Array, bool]:
+    """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
+    engine.sum("prepare_weights", {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)})
+    n_agents, penalty, ridge = engine.n_agents, settings.penalty, settings.ridge
+    previous = consensus = np.zeros(n_outputs)
+    for round_number in range(1, settings.max_rounds + 1):
+        message = {"consensus": consensus, "penalty": scalar(penalty)}
+        if settings.refresh_pairs and settings.unlabeled == "icr":
+            message["redraw"] = np.asarray(round_number, dtype=np.int64)
+        sums = engine.sum("weight_consensus", message)
+        bound = relative_error_bound(sums["gradient"] + ridge * consensus, consensus, ridge)
+        objective = float(sums["objective"]) + ridge / 2 * float(consensus @ consensus)
+        primal = float(np.sqrt(sums["primal_square"]))
+        dual = dual_residual(consensus, previous, n_agents, penalty)
+        observe(RoundInfo(STAGE, round_number, objective, primal, dual, bound))
+        if bound <= settings.tol:
+            return consensus, True
+        previous, consensus = consensus, consensus_of(sums["proposal"], n_agents, penalty, ridge)
+    return consensus, False
+
+
+def _penalty_on_unlabeled(settings: Settings) -> Bundle:
+    """Which penalty, told by the presence of its numbers."""
+    if settings.unlabeled == "icr":
+        n_pairs = _AS_MANY_AS_ROWS if settings.n_pairs is None else settings.n_pairs
+        return {
+            "n_pairs": np.asarray(n_pairs, dtype=np.int64),
+            "mix_concentration": scalar(settings.mix_concentration),
+        }
+    if settings.unlabeled == "graph":
+        n_neighbors = 0 if settings.graph == "full" else settings.n_neighbors
+        return {"n_neighbors": np.asarray(n_neighbors, dtype=np.int64)}
+    return {}
+
+
+def _statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistics:
+    basis = unpack_basis(broadcast)
+    X = scaled_rows(shard, memory)
+    labeled = shard.labeled
+    y = (shard.y[labeled] - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
+    if "n_pairs" in broadcast:
+        penalty = _pair_gram(shard, memory, broadcast, basis)
+    elif "n_neighbors" in broadcast:
+        penalty = laplacian_gram(X, basis, n_neighbors=int(broadcast["n_neighbors"]) or None)
+    else:
+        penalty = None
+    return Statistics.of(X[labeled], y, basis, penalty)
+
+
+def _pair_gram(shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
+    n_pairs = int(told["n_pairs"])
+    return consistency_gram(
+        scaled_rows(shard, memory)[~shard.labeled],
+        basis,
+        n_pairs=None if n_pairs == _AS_MANY_AS_ROWS else n_pairs,
+        concentration=float(told["mix_concentration"]),
+        rng=shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat),
+    )
+
+
+def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
+    """New pairs as Algorithm 2 has them; the factor is of the old ones and goes."""
+    gap_gram = _pair_gram(shard, memory, memory, unpack_basis(memory), repeat=round_number)
+    curvature = memory["gram"] + float(memory["unlabeled_weight"]) * gap_gram
+    kept = {name: array for name, array in memory.items() if name != "factor"}
+    return {**kept, "curvature": curvature}
+
+
+def _factorized(memory: Bundle, penalty: float) -> Bundle:
+    if "factor" in memory and float(memory["factor_penalty"]) == penalty:
+        return memory
+    factor = cholesky(memory["curvature"] + penalty * np.eye(len(memory["moment"])))
+    return {**memory, "factor": factor, "factor_penalty": scalar(penalty)}
+
+
+def _weight_copy(memory: Bundle, consensus: Array) -> Copy:
+    if "weight_copy" not in memory:
+        return Copy(consensus, np.zeros_like(consensus))
+    return Copy(memory["weight_copy"], memory["weight_dual"])
