@@ -1,6 +1,7 @@
 """Flat dictionaries of named arrays: the only thing that crosses between agents or goes into a file.
 
-The serialised form is safetensors: a JSON header and raw numbers, nothing that can run. What arrives is checked before use.
+The serialised form is safetensors: a JSON header and raw numbers, nothing that can run. What arrives is checked before
+it is used.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,14 @@ class Model:
         return self.predictor.predict(_as_matrix(X, self.feature_names))
 
     def explain(self) -> tuple[Rule, ...]:
-        """The rules, in the data's units; ``print(*model.explain(), sep="\\n\\n")`` shows them."""
+        """The rules, in the data's units; printing one shows it as a sentence."""
         return explain(self.predictor, self.feature_names, self.target_name)
+
+    def renamed(self, feature_names: Sequence[str], target_name: str) -> Model:
+        """The same model with other names for its columns."""
+        if len(feature_names) != len(self.feature_names):
+            raise ValueError(f"{len(feature_names)} names for {len(self.feature_names)} features")
+        return replace(self, feature_names=tuple(feature_names), target_name=target_name)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model into one file; an existing file is replaced whole or not at all."""
@@ -82,8 +88,6 @@ def _as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
             f"{', '.join(feature_names)}"
         )
     if not np.isfinite(matrix).all():
-        bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0))]
-        raise ValueError(
-            f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows"
-        )
+        bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0)).tolist()]
+        raise ValueError(f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows")
     return matrix

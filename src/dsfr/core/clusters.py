@@ -75,9 +75,7 @@ class ClusterSums:
         return cls(weights.sum(axis=0), weights.T @ X, 0.5 * float(np.vdot(weights, distances)))
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
-        return ClusterSums(
-            self.mass + other.mass, self.total + other.total, self.objective + other.objective
-        )
+        return ClusterSums(self.mass + other.mass, self.total + other.total, self.objective + other.objective)
 
     def centers(self, previous: Array) -> Array:
         """Next centers, paper eq. (6); an empty cluster stays where it was."""

@@ -1,7 +1,7 @@
 """Consensus ADMM: what an agent does in a round, what the coordinator makes of the sums, and when to stop.
 
-Both problems share one form: agents hold a copy each of a variable, a consensus is agreed, and a dual per agent pulls the
-copies together. Duals are unscaled, as in the paper (``lambda_s`` and ``beta_l``).
+Both problems share one form: every agent holds a copy of a variable, a consensus is agreed, and a dual per agent pulls
+the copies together. Duals are unscaled, as in the paper (``lambda_s`` and ``beta_l``).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def local_centers(copy: Copy, sums: ClusterSums, consensus: Array, penalty: floa
 def local_weights(copy: Copy, factor: Array, moment: Array, consensus: Array, penalty: float) -> Copy:
     """DICR's local step, paper eq. (36), with the Cholesky factor of ``A_l + penalty I``.
 
-    Deviates from eq. (37), which prints ``mu I`` there: the derivation from eq. (32) gives ``rho_p I``; see docs/adr/0005.
+    Deviates from eq. (37), which prints ``mu I``: the derivation from eq. (32) gives ``rho_p I``; see docs/adr/0005.
     """
     return Copy(solve_factored(factor, moment + penalty * consensus - copy.dual), copy.dual)
 
@@ -77,7 +77,7 @@ def residuals_within(
 ) -> bool:
     """Stopping rule of Boyd et al. 2011, section 3.3.1, with ``tol`` as absolute and relative tolerance.
 
-    ``size`` is the number of entries of all copies together, ``copies_norm`` and ``duals_norm`` the norms of all stacked.
+    ``size`` counts the entries of all copies together; ``copies_norm`` and ``duals_norm`` are norms of all stacked.
     """
     absolute = tol * float(np.sqrt(size))
     return primal <= absolute + tol * copies_norm and dual <= absolute + tol * duals_norm

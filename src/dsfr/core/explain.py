@@ -14,7 +14,7 @@ from dsfr.core.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One if-then rule in the data's units: ``IF x is about centers +/- widths THEN y = intercept + coefficients x``."""
+    """One rule in the data's units: IF x is about ``centers`` ± ``widths`` THEN y = ``intercept + coefficients x``."""
 
     number: int
     share: float
@@ -30,9 +30,7 @@ class Rule:
         width = max(len(name) for name in self.feature_names)
         conditions = [
             f"{'IF ' if j == 0 else 'AND'}  {name:<{width}} is about {readable(center)} ± {readable(spread)}"
-            for j, (name, center, spread) in enumerate(
-                zip(self.feature_names, self.centers, self.widths, strict=True)
-            )
+            for j, (name, center, spread) in enumerate(zip(self.feature_names, self.centers, self.widths, strict=True))
         ]
         return "\n".join([f"Rule {self.number} ({self.share:.0%} of the rows)", *conditions, self._consequent()])
 

@@ -14,3 +14,6 @@ class Basis(Protocol):
 
     def features(self, X: Array) -> Array:
         """Features of scaled rows ``X``; shape (n, n_outputs)."""
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays that define it, by name."""

@@ -1,7 +1,7 @@
 """Graph smoothness ``H'LH`` with the Laplacian ``L = D - W`` of heat-kernel weights ``exp(-|x_i - x_j|^2 / 2)``.
 
-Features are scaled to [-1, 1], so the kernel's bandwidth of 1 is half a feature's range. Neither the n x n kernel nor the
-whole of ``H`` is ever formed.
+Features are scaled to [-1, 1], so the kernel's bandwidth of 1 is half a feature's range. Neither the n x n kernel nor
+the whole of ``H`` is ever formed.
 """
 
 import numpy as np

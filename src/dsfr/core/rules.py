@@ -10,7 +10,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.clusters import squared_distances
 
 MIN_WIDTH = 0.01
-"""Narrowest fuzzy set, in units of half a feature's range: a column that is constant within a cluster has variance 0."""
+"""Narrowest fuzzy set, in units of half a feature's range: a column constant within a cluster has variance 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,14 @@ class Rules:
         """The features ``H(X)`` of these rules, see `rule_features`."""
         return rule_features(X, self)
 
+    def arrays(self) -> dict[str, Array]:
+        """Centers and widths, by name."""
+        return {"centers": self.centers, "widths": self.widths}
+
     @property
     def n_outputs(self) -> int:
         """Number of columns of ``H``: k(d + 1)."""
-        n_rules, n_features = self.centers.shape
-        return n_rules * (n_features + 1)
+        return self.centers.size + len(self.centers)
 
 
 def rule_widths(variances: Array, width_scale: float) -> Array:

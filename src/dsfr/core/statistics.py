@@ -53,9 +53,7 @@ class Statistics:
 
     def quadratic(self, unlabeled_weight: float) -> Quadratic:
         """The objective without its ridge term."""
-        return Quadratic(
-            self.gram + unlabeled_weight * self.unlabeled_gram, self.moment, self.target_square
-        )
+        return Quadratic(self.gram + unlabeled_weight * self.unlabeled_gram, self.moment, self.target_square)
 
 
 @dataclass(frozen=True, slots=True)

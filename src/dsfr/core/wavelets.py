@@ -28,6 +28,10 @@ class Wavelets:
         """The features of these nodes, see `wavelet_features`."""
         return wavelet_features(X, self)
 
+    def arrays(self) -> dict[str, Array]:
+        """Dilations and translations, by name."""
+        return {"dilations": self.dilations, "translations": self.translations}
+
     @property
     def n_outputs(self) -> int:
         """Number of hidden nodes."""

@@ -19,7 +19,8 @@ class EngineError(RuntimeError):
 class Engine(Protocol):
     """Runs a named task on every agent and reduces the contributions.
 
-    The coordinator sees reduced contributions only. `gather` is the exception: it shows single ones, and the ledger says so.
+    The coordinator sees reduced contributions only. `gather` is the exception: it shows single ones, and the ledger
+    says so.
     """
 
     @property

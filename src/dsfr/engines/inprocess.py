@@ -82,9 +82,7 @@ def _reduce(task: str, contributions: list[Bundle], combine: Callable[..., Any])
     result = dict(contributions[0])
     for contribution in contributions[1:]:
         if _shapes(contribution) != _shapes(result):
-            raise EngineError(
-                f"agents disagree in task {task!r}: {_shapes(contribution)} against {_shapes(result)}"
-            )
+            raise EngineError(f"agents disagree in task {task!r}: {_shapes(contribution)} against {_shapes(result)}")
         result = {name: np.asarray(combine(result[name], contribution[name])) for name in result}
     return result
 

@@ -56,7 +56,8 @@ class Ledger:
     def __str__(self) -> str:
         header = f"{'task':<18} {'verb':<7} {'rounds':>7} {'messages':>9} {'kB down':>9} {'kB up':>9}"
         lines = [
-            f"{e.task:<18} {e.verb:<7} {e.rounds:>7} {e.messages:>9} {e.bytes_down / 1e3:>9.1f} {e.bytes_up / 1e3:>9.1f}"
-            for e in self.entries.values()
+            f"{entry.task:<18} {entry.verb:<7} {entry.rounds:>7} {entry.messages:>9} "
+            f"{entry.bytes_down / 1e3:>9.1f} {entry.bytes_up / 1e3:>9.1f}"
+            for entry in self.entries.values()
         ]
         return "\n".join([header, *lines])

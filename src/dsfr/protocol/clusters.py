@@ -113,9 +113,7 @@ def _start(engine: Engine, settings: Settings, population: Population) -> Array:
     return engine.gather("start_centers", broadcast)[0]["centers"]
 
 
-def _exact_centers(
-    engine: Engine, settings: Settings, centers: Array, observe: Observer
-) -> tuple[Array, bool]:
+def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
     """Pooled fuzzy c-means: each step from one sum over agents."""
     for round_number in range(1, settings.max_rounds + 1):
         sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))

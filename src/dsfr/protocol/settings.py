@@ -66,7 +66,8 @@ def _number(low: float, text: str, *, strict: bool, or_none: bool = False) -> _R
             return or_none
         if not isinstance(value, Real) or isinstance(value, bool):
             return False
-        return (value > low if strict else value >= low) and value < float("inf")
+        number = float(value)
+        return (number > low if strict else number >= low) and number < float("inf")
 
     return _Rule(holds, text)
 
@@ -75,7 +76,7 @@ def _count(low: int, text: str, *, or_none: bool = False) -> _Rule:
     def holds(value: Any) -> bool:
         if value is None:
             return or_none
-        return isinstance(value, Integral) and not isinstance(value, bool) and value >= low
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
 
     return _Rule(holds, text)
 
@@ -96,7 +97,9 @@ _RULES = {
     "width_scale": _number(0, "a number > 0; 1 is the paper's width", strict=True),
     "width_pooling": _one_of("exact", "paper"),
     "n_pairs": _count(
-        1, "a whole number >= 1, or None for as many as unlabelled rows (unlabeled=None uses no pairs)", or_none=True
+        1,
+        "a whole number >= 1, or None for as many as unlabelled rows (unlabeled=None uses no pairs)",
+        or_none=True,
     ),
     "mix_concentration": _number(0, "a number > 0; the paper uses 0.75", strict=True),
     "refresh_pairs": _Rule(lambda value: isinstance(value, bool), "True or False"),

@@ -58,6 +58,4 @@ def agent_key(name: object) -> int:
 def make_shards(X: Array, y: Array, agents: npt.NDArray[Any]) -> dict[str, Shard]:
     """One shard per distinct name in ``agents``, in the order of the names."""
     names = agents.astype(str)
-    return {
-        str(name): Shard(X[names == name], y[names == name], agent_key(name)) for name in np.unique(names)
-    }
+    return {str(name): Shard(X[names == name], y[names == name], agent_key(name)) for name in np.unique(names)}

@@ -9,6 +9,7 @@ import numpy as np
 
 from dsfr.core.consensus import RoundInfo
 from dsfr.core.model import Predictor
+from dsfr.core.rules import Rules
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine, Tasks
 from dsfr.protocol import clusters, survey, weights
@@ -47,9 +48,7 @@ class Training:
         return "max_rounds" if self.unconverged else "converged"
 
 
-def train(
-    engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None = None
-) -> Training:
+def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None = None) -> Training:
     """Train over all agents of an engine; ``on_round`` is told of every round of clustering and solving.
 
     Raises
@@ -65,9 +64,10 @@ def train(
             on_round(info)
 
     population = survey.survey(engine, settings)
+    basis: Rules | Wavelets
     if settings.basis == "wavelets":
         rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
-        basis, shares, clustered = _nodes(settings, len(population.ranges.low), rng), np.empty(0), True
+        basis, shares, clustered = Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
     else:
         basis, shares, clustered = clusters.agree_rules(engine, settings, population, observe)
     found, solved = weights.agree_weights(engine, settings, basis, population.target, observe)
@@ -75,13 +75,7 @@ def train(
     return Training(
         predictor=Predictor(population.ranges, basis, found, target.mean, target.deviation, shares),
         history=history,
-        unconverged=tuple(
-            stage for stage, done in ((clusters.STAGE, clustered), (weights.STAGE, solved)) if not done
-        ),
+        unconverged=tuple(stage for stage, done in ((clusters.STAGE, clustered), (weights.STAGE, solved)) if not done),
         n_samples=int(population.n_samples),
         n_labeled=int(target.n),
     )
-
-
-def _nodes(settings: Settings, n_features: int, rng: np.random.Generator) -> Wavelets:
-    return Wavelets.draw(settings.n_nodes, n_features, rng)

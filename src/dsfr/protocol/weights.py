@@ -75,7 +75,7 @@ def agree_weights(
 ) -> tuple[Array, bool]:
     """Weights that minimise the pooled objective, and whether they have converged."""
     broadcast = {
-        **pack(basis),
+        **basis.arrays(),
         "target_mean": scalar(target.mean),
         "target_scale": scalar(target.deviation),
         **_penalty_on_unlabeled(settings),

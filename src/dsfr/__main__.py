@@ -1,0 +1,5 @@
+"""``python -m dsfr``."""
+
+from dsfr.cli import main
+
+main()

@@ -1,0 +1,68 @@
+"""What people see in a terminal: tables on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from dsfr.core.consensus import RoundInfo
+from dsfr.engines import Ledger
+
+
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
+    """Print a table: the first column to the left, numbers to the right. Cells are text, never markup."""
+    table = Table(title=Text(title), caption=Text(caption) if caption else None, box=box.SIMPLE_HEAD)
+    for j, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if j == 0 else "right", no_wrap=j == 0)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    # Without a terminal there is no width to fit into, and cutting cells would lose numbers.
+    console = Console() if Console().is_terminal else Console(width=120)
+    console.print(table)
+
+
+def show_ledger(ledger: Ledger) -> None:
+    """Print what was sent, task by task."""
+    rows = [
+        [
+            entry.task + (" *" if entry.reveals_single_contributions else ""),
+            str(entry.rounds),
+            str(entry.messages),
+            f"{entry.bytes_down / 1e3:.1f}",
+            f"{entry.bytes_up / 1e3:.1f}",
+        ]
+        for entry in ledger.entries.values()
+    ]
+    header = ["task", "rounds", "messages", "kB to agents", "kB from agents"]
+    show_table("Communication", header, rows, caption="* one agent's own contribution is seen, not only a sum")
+
+
+@contextmanager
+def watch_rounds() -> Iterator[Callable[[RoundInfo], None]]:
+    """A callback that shows the latest round while it goes on; silent when standard error is no terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("reading", total=None)
+
+        def on_round(info: RoundInfo) -> None:
+            text = f"{info.stage}: round {info.round}, objective {info.objective:.6g}, error {info.error_bound:.1e}"
+            progress.update(task, description=text)
+
+        yield on_round
+
+
+@contextmanager
+def count_steps(description: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar over a known number of steps; silent when standard error is no terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda: progress.advance(task)

@@ -1,0 +1,59 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of ``path`` once all is written, and leaves no trace if anything fails."""
+    target = check_writable(path)
+    # A device or a pipe (/dev/stdout) cannot be replaced, and must not be.
+    if target.exists() and not target.is_file():
+        with target.open("wb") as stream:
+            yield stream
+        return
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, _mode(target))
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """The path, if a file can be put there; long work should ask before it starts.
+
+    Raises
+    ------
+    OSError
+        Saying what is in the way.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist: create it, or write elsewhere")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: give the name of a file in it")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {target.parent} cannot be written to: write elsewhere")
+    return target
+
+
+def _mode(target: Path) -> int:
+    """Permissions a plain ``open`` would have given: those of the file replaced, or the process's default."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,131 @@
+"""From a table and what the user asked for to a trained model: the work behind ``dsfr fit``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.consensus import RoundInfo
+from dsfr.datasets import hide_labels
+from dsfr.engines import Ledger
+from dsfr.methods import METHODS
+from dsfr.metrics import nrmse
+from dsfr.model import Model
+from dsfr.tables import Table, TableError, labels, matrix, numbers
+
+NODES_PER_RULE = 20
+"""Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOptions:
+    """Options of ``dsfr fit``."""
+
+    target: str
+    agents: int | None
+    agent_column: str | None
+    labels: int | None
+    features: str | None
+    ignore: tuple[str, ...]
+    method: str
+    rules: int
+    consistency: float
+    smoothness: float
+    ridge: float
+    fuzzifier: float
+    width_scale: float
+    pairs: int | None
+    solver: str
+    tol: float
+    max_rounds: int
+    seed: int
+    delimiter: str
+
+
+@dataclass(frozen=True, slots=True)
+class FitOutcome:
+    """A trained model and what there is to say about it."""
+
+    model: Model
+    ledger: Ledger
+    errors: dict[str, float]
+    """NRMSE by what it was measured on."""
+
+
+def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo], None]) -> FitOutcome:
+    """Train the method that was asked for on the columns that were asked for.
+
+    Raises
+    ------
+    TableError
+        If columns are missing, repeated or not numbers.
+    """
+    if options.agents is not None and options.agent_column is not None:
+        raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
+    names = _feature_columns(table, options)
+    X = matrix(table, names)
+    y = numbers(table, options.target, allow_missing=True)
+    owners = None if options.agent_column is None else labels(table, options.agent_column)
+    known = y
+    if options.labels is not None:
+        known = hide_labels(y, options.labels, np.random.default_rng(options.seed))
+    estimator = _estimator(options, on_round)
+    used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
+    estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
+    model = estimator.model_.renamed(names, options.target)
+    return FitOutcome(model, estimator.ledger_, _errors(model.predictor.predict(X), y, known))
+
+
+def _feature_columns(table: Table, options: FitOptions) -> list[str]:
+    reserved = {options.target, options.agent_column}
+    for name in (options.target, options.agent_column, *options.ignore):
+        if name is not None and name not in table.column_names:
+            raise TableError(f"the table has no column {name!r}; it has {', '.join(table.column_names)}")
+    if options.features is not None:
+        names = [name.strip() for name in options.features.split(",") if name.strip()]
+        if reserved & set(names) or len(set(names)) < len(names):
+            raise TableError(f"--features {options.features} repeats a column, or names the target or agent column")
+    else:
+        names = [name for name in table.column_names if name not in reserved and name not in options.ignore]
+    if not names:
+        raise TableError("no feature column is left: the table needs at least one besides target and agent column")
+    return names
+
+
+def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> Any:
+    shared = {
+        "smoothness": options.smoothness,
+        "ridge": options.ridge,
+        "solver": options.solver,
+        "tol": options.tol,
+        "max_rounds": options.max_rounds,
+        "n_agents": options.agents or 1,
+        "on_round": on_round,
+        "random_state": options.seed,
+    }
+    method = METHODS[options.method]
+    if method.name == "LapWNN":
+        return method.make(n_nodes=NODES_PER_RULE * options.rules, **shared)
+    return method.make(
+        n_rules=options.rules,
+        consistency=options.consistency,
+        fuzzifier=options.fuzzifier,
+        width_scale=options.width_scale,
+        n_pairs=options.pairs,
+        **shared,
+    )
+
+
+def _errors(predictions: Array, y: Array, known: Array) -> dict[str, float]:
+    """Errors that can be told: on the labels used, which flatters, and on those that were hidden."""
+    errors = {}
+    hidden = np.where(np.isnan(known), y, np.nan)
+    for what, targets in (("labels used", known), ("hidden labels", hidden)):
+        there = targets[~np.isnan(targets)]
+        if len(there) > 1 and np.ptp(there) > 0:
+            errors[f"NRMSE on the {len(there)} {what}"] = nrmse(targets, predictions)
+    return errors

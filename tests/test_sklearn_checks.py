@@ -1,0 +1,12 @@
+"""Both estimators pass scikit-learn's own checks, without an expected failure."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dsfr import LapWNNRegressor, SFRRegressor
+
+
+@parametrize_with_checks(
+    [SFRRegressor(), SFRRegressor(n_agents=2, solver="exact"), SFRRegressor(unlabeled="graph"), LapWNNRegressor()]
+)
+def test_scikit_learn_accepts_the_estimator(estimator, check):
+    check(estimator)
