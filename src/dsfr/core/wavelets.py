@@ -8,6 +8,9 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 
+VANISHED = 100.0
+"""``exp(-t^2 / 2)`` is 0 in double precision from ``|t|`` = 39 on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wavelets:
@@ -41,13 +44,11 @@ class Wavelets:
 def wavelet_features(X: Array, wavelets: Wavelets) -> Array:
     """Output of every hidden node on every row; shape (n, nodes).
 
-    The product over features is a sum of logarithms with a separate sign: ``t`` grows without bound where a dilation is
-    small, and the plain product would meet infinity times zero.
+    Beyond `VANISHED` a wavelet is 0 to the last bit; cutting ``t`` off there keeps its square from overflowing.
     """
     H = np.empty((len(X), len(wavelets.dilations)))
     for i, (dilation, translation) in enumerate(zip(wavelets.dilations, wavelets.translations, strict=True)):
-        t = (X - translation) / dilation
-        with np.errstate(divide="ignore", over="ignore"):
-            log_size = np.log(np.abs(t)) - 0.5 * t * t - 0.5 * np.log(dilation)
-        H[:, i] = np.prod(np.sign(-t), axis=1) * np.exp(log_size.sum(axis=1))
+        with np.errstate(over="ignore"):
+            t = np.clip((X - translation) / dilation, -VANISHED, VANISHED)
+        H[:, i] = (-t * np.exp(-0.5 * t * t) / np.sqrt(dilation)).prod(axis=1)
     return H

@@ -1,0 +1,1 @@
+"""Measurements that are run by hand or by ``make bench``; never timed tests."""

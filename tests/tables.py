@@ -1,0 +1,34 @@
+"""Small tables and engines for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dsfr.engines import InProcessEngine
+from dsfr.protocol import TASKS, Settings, make_shards, train
+
+
+def make_table(seed: int, n_rows: int = 120, n_features: int = 3, n_labels: int = 30, noise: float = 0.1):
+    """A bent surface with a few labels; raw units differ from column to column."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n_rows, n_features)) * 10.0 ** np.arange(n_features) + 3.0
+    Z = (X - 3.0) / 10.0 ** np.arange(n_features)
+    y = 50.0 + 20.0 * np.sin(2.0 * Z[:, 0]) + 5.0 * Z.sum(axis=1) + noise * rng.standard_normal(n_rows)
+    hidden = y.copy()
+    hidden[rng.permutation(n_rows)[n_labels:]] = np.nan
+    return X, y, hidden
+
+
+def owners_of(seed: int, n_rows: int, n_agents: int, skew: float = 1.0):
+    """Names of owners; every owner has at least one row, shares follow a Dirichlet draw."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(n_agents, skew))
+    owners = np.concatenate([np.arange(n_agents), rng.choice(n_agents, n_rows - n_agents, p=shares)])
+    return np.array([f"site-{owner}" for owner in rng.permutation(owners)])
+
+
+def train_on(X, y, owners, *, serialize: bool = True, **settings):
+    """Train in-process with every message serialised; returns the training and its engine."""
+    shards = make_shards(X, y, np.asarray(owners))
+    engine = InProcessEngine(list(shards.values()), TASKS, serialize=serialize)
+    return train(engine, Settings(**settings)), engine

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsfr.core.clusters import ClusterSums
+from dsfr.core.consensus import (
+    Copy,
+    consensus_of,
+    dual_residual,
+    local_centers,
+    local_weights,
+    relative_error_bound,
+    residuals_within,
+)
+from dsfr.core.linear import cholesky
+
+seeds = st.integers(0, 10_000)
+penalties = st.floats(0.05, 50.0)
+
+
+def augmented(A, b, w, z, dual, penalty):
+    return w @ A @ w / 2 - b @ w + dual @ (w - z) + penalty / 2 * np.sum((w - z) ** 2)
+
+
+@given(seeds, penalties)
+def test_local_weights_minimise_the_augmented_lagrangian(seed, penalty):
+    rng = np.random.default_rng(seed)
+    B, b, z, dual, step = rng.standard_normal((4, 4)), *rng.standard_normal((4, 4))
+    A = B @ B.T
+    copy = local_weights(Copy(z, dual), cholesky(A + penalty * np.eye(4)), b, z, penalty)
+    best = augmented(A, b, copy.value, z, dual, penalty)
+    assert best <= augmented(A, b, copy.value + 1e-3 * step, z, dual, penalty)
+    np.testing.assert_allclose(A @ copy.value - b + dual + penalty * (copy.value - z), 0.0, atol=1e-8)
+
+
+@given(seeds, penalties)
+def test_local_centers_zero_the_derivative_of_the_augmented_lagrangian(seed, penalty):
+    rng = np.random.default_rng(seed)
+    sums = ClusterSums(rng.uniform(0, 9, 3), rng.standard_normal((3, 2)), 0.0)
+    r, dual = rng.standard_normal((2, 3, 2))
+    m = local_centers(Copy(r, dual), sums, r, penalty).value
+    derivative = sums.mass[:, None] * m - sums.total + dual + penalty * (m - r)
+    np.testing.assert_allclose(derivative, 0.0, atol=1e-9)
+
+
+@given(seeds, penalties, st.floats(0.0, 10.0), st.integers(1, 6))
+def test_the_consensus_minimises_its_part_of_the_augmented_lagrangian(seed, penalty, ridge, n_agents):
+    rng = np.random.default_rng(seed)
+    w, dual = rng.standard_normal((2, n_agents, 4))
+    z = consensus_of((dual + penalty * w).sum(axis=0), n_agents, penalty, ridge)
+    np.testing.assert_allclose(ridge * z - (dual + penalty * (w - z)).sum(axis=0), 0.0, atol=1e-9)
+
+
+@given(seeds, st.floats(1e-3, 10.0))
+def test_the_error_bound_bounds_the_error(seed, ridge):
+    rng = np.random.default_rng(seed)
+    B, b, w = rng.standard_normal((5, 5)), *rng.standard_normal((2, 5))
+    A = B @ B.T
+    solution = np.linalg.solve(A + ridge * np.eye(5), b)
+    bound = relative_error_bound(A @ w - b + ridge * w, w, ridge)
+    assert np.linalg.norm(w - solution) / np.linalg.norm(w) <= bound * (1 + 1e-9)
+
+
+def test_the_error_bound_at_zero():
+    assert relative_error_bound(np.zeros(2), np.zeros(2), 0.1) == 0.0
+    assert relative_error_bound(np.ones(2), np.zeros(2), 0.1) == float("inf")
+
+
+def test_the_dual_residual_has_the_root_of_the_number_of_agents():
+    one, zero = np.ones(4), np.zeros(4)
+    assert dual_residual(one, zero, n_agents=9, penalty=0.5) == pytest.approx(0.5 * 3.0 * 2.0)
+
+
+@pytest.mark.parametrize(("primal", "dual", "settled"), [(1e-5, 1e-5, True), (1e-2, 1e-5, False), (1e-5, 1e-2, False)])
+def test_both_residuals_must_be_small(primal, dual, settled):
+    assert residuals_within(primal, dual, copies_norm=1.0, duals_norm=1.0, size=4, tol=1e-4) is settled
