@@ -206,5 +206,6 @@ def _plain_warnings() -> Iterator[None]:
         click.echo(f"Warning: {message}", err=True)
 
     with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show  # type: ignore[assignment]
         yield

@@ -189,8 +189,8 @@ class SFRRegressor(_DistributedRegressor):
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph.
     cluster_penalty : float, default=None
-        ADMM penalty of the clustering (rho_s). None: the mean membership mass of a cluster at an agent. The paper uses
-        0.1.
+        ADMM penalty of the clustering (rho_s). None: the mean membership mass of a cluster at an agent, doubled
+        whenever the agents stop getting closer. The paper uses 0.1.
     penalty : float, default=1.0
         ADMM penalty of the weights (rho_p). The paper uses 0.1, which takes several times more rounds.
     tol : float, default=1e-4

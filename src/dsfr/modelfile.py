@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr import __version__
 from dsfr.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
@@ -33,7 +34,7 @@ def write_model_file(path: str | os.PathLike[str], predictor: Predictor, metadat
     """Write a predictor and its metadata."""
     arrays = _to_arrays(predictor)
     text = json.dumps({"format": FORMAT, "version": __version__, **metadata}, sort_keys=True)
-    data = to_bytes(arrays, {_METADATA: text, _CHECKSUM: _digest(arrays, text)})
+    data = to_bytes({**arrays, _CHECKSUM: _digest(arrays, text)}, {_METADATA: text})
     with replacing(path) as file:
         file.write(data)
     return Path(path)
@@ -57,7 +58,8 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[Predictor, dict[str, 
     header = read_metadata(data)
     if _METADATA not in header:
         raise ModelFileError(f"{path} is not a dsfr model file: its header does not say so")
-    if header.get(_CHECKSUM) != _digest(arrays, header[_METADATA]):
+    checksum = arrays.pop(_CHECKSUM, np.empty(0))
+    if not np.array_equal(checksum, _digest(arrays, header[_METADATA])):
         raise ModelFileError(f"{path} has been altered or damaged since it was written: its checksum differs")
     try:
         metadata = _checked_metadata(header[_METADATA])
@@ -126,9 +128,9 @@ def _checked_metadata(text: str) -> dict[str, Any]:
     return metadata
 
 
-def _digest(arrays: Bundle, text: str) -> str:
+def _digest(arrays: Bundle, text: str) -> npt.NDArray[np.uint8]:
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
         digest.update(arrays[name].tobytes())
-    return digest.hexdigest()
+    return np.frombuffer(digest.digest(), dtype=np.uint8)

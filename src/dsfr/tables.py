@@ -65,6 +65,9 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False) -> Array:
         values = _as_float(column)
     else:
         raise TableError(f"column {name!r} holds {column.type}, not numbers: convert it, or leave it out with --ignore")
+    if np.isinf(values).any():
+        first = int(np.flatnonzero(np.isinf(values))[0]) + 1
+        raise TableError(f"column {name!r} is infinite in row {first}: correct it, or drop that row")
     missing = np.isnan(values)
     if missing.any() and not allow_missing:
         first = int(np.flatnonzero(missing)[0]) + 1
@@ -157,13 +160,9 @@ def _parse(column: Any, name: str) -> Array:
     trimmed = pc.utf8_trim_whitespace(column)
     known = pc.if_else(pc.is_in(trimmed, value_set=pa.array(_MISSING)), None, trimmed)
     try:
-        values = _as_float(known)
+        return _as_float(known)
     except pa.ArrowInvalid:
         raise TableError(_first_text(known, name)) from None
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0]) + 1
-        raise TableError(f"column {name!r} is infinite in row {row}: correct it, or drop that row")
-    return values
 
 
 def _as_float(column: Any) -> Array:

@@ -12,6 +12,7 @@ from dsfr.core.consensus import (
     local_weights,
     relative_error_bound,
     residuals_within,
+    stalled,
 )
 from dsfr.core.linear import cholesky
 
@@ -64,7 +65,22 @@ def test_the_error_bound_bounds_the_error(seed, ridge):
 
 def test_the_error_bound_at_zero():
     assert relative_error_bound(np.zeros(2), np.zeros(2), 0.1) == 0.0
-    assert relative_error_bound(np.ones(2), np.zeros(2), 0.1) == float("inf")
+    assert relative_error_bound(np.ones(2), np.zeros(2), 0.1) > 1e6
+    assert relative_error_bound(np.full(2, 1e-16), np.zeros(2), 0.1) < 1e-8  # rounding about zero weights
+
+
+@pytest.mark.parametrize(
+    ("residuals", "expected"),
+    [
+        ([1.0] * 39, False),
+        ([1.0] * 40, True),
+        ([1.0] * 41, False),  # asked once a window
+        ((0.99 ** np.arange(40)).tolist(), False),
+        ((1.0 + 0.5 * np.sin(np.arange(40))).tolist(), True),
+    ],
+)
+def test_circling_is_told_from_slow_convergence(residuals, expected):
+    assert stalled(residuals) is expected
 
 
 def test_the_dual_residual_has_the_root_of_the_number_of_agents():

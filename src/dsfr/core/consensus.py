@@ -6,6 +6,7 @@ the copies together. Duals are unscaled, as in the paper (``lambda_s`` and ``bet
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,17 @@ def dual_residual(consensus: Array, previous: Array, n_agents: int, penalty: flo
     return float(penalty * np.sqrt(n_agents) * np.linalg.norm(consensus - previous))
 
 
+def stalled(residuals: Sequence[float], window: int = 20) -> bool:
+    """Whether the best of the last ``window`` residuals is no better than that of the window before.
+
+    ADMM on a problem that is not convex can circle for ever when its penalty is too small, as fuzzy c-means does over
+    agents with few rows each. Slow but sure convergence gains more than 5% in a window.
+    """
+    if len(residuals) < 2 * window or len(residuals) % window:
+        return False
+    return min(residuals[-window:]) > 0.95 * min(residuals[-2 * window : -window])
+
+
 def residuals_within(
     primal: float, dual: float, *, copies_norm: float, duals_norm: float, size: int, tol: float
 ) -> bool:
@@ -83,10 +95,10 @@ def residuals_within(
     return primal <= absolute + tol * copies_norm and dual <= absolute + tol * duals_norm
 
 
+SMALL_WEIGHTS = 1e-6
+"""For targets of deviation 1, weights of a smaller norm are as good as zero, and no measure for an error."""
+
+
 def relative_error_bound(gradient: Array, weights: Array, ridge: float) -> float:
     """Upper bound of ``|w - w*| / |w|``: the objective is strongly convex with modulus ``ridge``."""
-    distance = float(np.linalg.norm(gradient)) / ridge
-    norm = float(np.linalg.norm(weights))
-    if distance == 0.0:
-        return 0.0
-    return distance / norm if norm > 0.0 else float("inf")
+    return float(np.linalg.norm(gradient)) / ridge / max(float(np.linalg.norm(weights)), SMALL_WEIGHTS)

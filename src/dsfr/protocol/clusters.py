@@ -16,6 +16,7 @@ from dsfr.core.consensus import (
     dual_residual,
     local_centers,
     residuals_within,
+    stalled,
 )
 from dsfr.core.rules import Rules, rule_widths
 from dsfr.engines import Engine
@@ -69,6 +70,7 @@ def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
         "primal_square": scalar(copy.primal_square(consensus)),
         "copy_square": scalar(np.sum(copy.value**2)),
         "dual_square": scalar(np.sum(copy.dual**2)),
+        "present": scalar(1.0),
     }
     return {**memory, "center_copy": moved.value, "center_dual": moved.dual}, contribution
 
@@ -129,30 +131,36 @@ def _consensus_centers(
     engine: Engine, settings: Settings, population: Population, centers: Array, observe: Observer
 ) -> tuple[Array, bool]:
     """DFCM: residuals of a round are known in the next one, when agents have seen its consensus."""
-    n_agents, penalty = engine.n_agents, _cluster_penalty(engine, settings, population)
+    penalty = _cluster_penalty(engine, settings, population)
     previous = centers
+    residuals: list[float] = []
     for round_number in range(1, settings.max_rounds + 1):
         sums = engine.sum("cluster_consensus", {"centers": centers, "penalty": scalar(penalty)})
         primal = float(np.sqrt(sums["primal_square"]))
-        dual = dual_residual(centers, previous, n_agents, penalty)
+        present = int(sums["present"])
+        dual = dual_residual(centers, previous, present, penalty)
         settled = round_number > 1 and residuals_within(
             primal,
             dual,
             copies_norm=float(np.sqrt(sums["copy_square"])),
             duals_norm=float(np.sqrt(sums["dual_square"])),
-            size=n_agents * centers.size,
+            size=present * centers.size,
             tol=settings.tol,
         )
-        previous, centers = centers, consensus_of(sums["proposal"], n_agents, penalty)
+        previous, centers = centers, consensus_of(sums["proposal"], present, penalty)
         move = float(np.abs(centers - previous).max())
         observe(RoundInfo(STAGE, round_number, float(sums["objective"]), primal, dual, move))
         if settled:
             return centers, True
+        residuals.append(primal)
+        # Agents that disagree by more than the consensus moves are circling; while it moves on, they just lag behind.
+        if settings.cluster_penalty is None and stalled(residuals) and primal > dual / penalty:
+            penalty, residuals = 2.0 * penalty, []
     return centers, False
 
 
 def _cluster_penalty(engine: Engine, settings: Settings, population: Population) -> float:
-    """The paper's ``rho_s``; by default the mean membership mass of a cluster at an agent, see docs/adr/0003."""
+    """The paper's ``rho_s``; by default it starts at the mean membership mass of a cluster at an agent."""
     if settings.cluster_penalty is not None:
         return settings.cluster_penalty
     return population.n_samples / (engine.n_agents * settings.n_rules)

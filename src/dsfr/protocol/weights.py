@@ -66,6 +66,7 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
         "gradient": quadratic.gradient(consensus),
         "objective": scalar(quadratic.value(consensus)),
         "primal_square": scalar(copy.primal_square(consensus)),
+        "present": scalar(1.0),
     }
     return {**memory, "weight_copy": moved.value, "weight_dual": moved.dual}, contribution
 
@@ -101,7 +102,7 @@ def _consensus_weights(
 ) -> tuple[Array, bool]:
     """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
     engine.sum("prepare_weights", {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)})
-    n_agents, penalty, ridge = engine.n_agents, settings.penalty, settings.ridge
+    penalty, ridge = settings.penalty, settings.ridge
     previous = consensus = np.zeros(n_outputs)
     for round_number in range(1, settings.max_rounds + 1):
         message = {"consensus": consensus, "penalty": scalar(penalty)}
@@ -111,11 +112,12 @@ def _consensus_weights(
         bound = relative_error_bound(sums["gradient"] + ridge * consensus, consensus, ridge)
         objective = float(sums["objective"]) + ridge / 2 * float(consensus @ consensus)
         primal = float(np.sqrt(sums["primal_square"]))
-        dual = dual_residual(consensus, previous, n_agents, penalty)
+        present = int(sums["present"])
+        dual = dual_residual(consensus, previous, present, penalty)
         observe(RoundInfo(STAGE, round_number, objective, primal, dual, bound))
         if bound <= settings.tol:
             return consensus, True
-        previous, consensus = consensus, consensus_of(sums["proposal"], n_agents, penalty, ridge)
+        previous, consensus = consensus, consensus_of(sums["proposal"], present, penalty, ridge)
     return consensus, False
 
 

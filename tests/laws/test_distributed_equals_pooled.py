@@ -1,0 +1,249 @@
+"""Training over agents gives what training on the pooled rows gives, whoever owns them."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means
+from dsfr.core.consistency import MAX_DEFAULT_PAIRS, Pairs, interpolation_gap
+from dsfr.core.graph import laplacian_gram
+from dsfr.core.rules import Rules, rule_widths
+from dsfr.core.scaling import scale_features
+from dsfr.engines import InProcessEngine
+from dsfr.protocol import TASKS, Settings, make_shards
+from dsfr.protocol.clusters import _start, agree_rules
+from dsfr.protocol.shard import Purpose
+from dsfr.protocol.survey import survey
+from dsfr.protocol.weights import agree_weights
+from tests.tables import make_table, owners_of, train_on
+
+seeds = st.integers(0, 10_000)
+hyperparameters = st.fixed_dictionaries(
+    {
+        "n_rules": st.integers(1, 6),
+        "unlabeled": st.sampled_from(["icr", "graph", None]),
+        "consistency": st.floats(0.0, 10.0),
+        "smoothness": st.floats(0.0, 1.0),
+        "ridge": st.floats(1e-6, 10.0),
+        "fuzzifier": st.floats(1.05, 3.0),
+        "width_scale": st.floats(0.5, 3.0),
+        "n_pairs": st.one_of(st.none(), st.integers(1, 300)),
+        "mix_concentration": st.floats(0.2, 3.0),
+        "seed": seeds,
+    }
+)
+
+
+def gap_rows(shard, predictor, told):
+    """Interpolation gaps of one agent as `B`, scaled so that `B'B` carries the rescaling of the default."""
+    U = shard.scaled(predictor.ranges)[~shard.labeled]
+    drawn = min(len(U), MAX_DEFAULT_PAIRS) if told.n_pairs is None else told.n_pairs
+    rng = shard.rng(told.seed, Purpose.PAIRS)
+    pairs = Pairs.draw(len(U), drawn, told.mix_concentration, rng)
+    return interpolation_gap(U[pairs.first], U[pairs.second], pairs.mix, predictor.basis)
+
+
+def pooled_weights(shards, predictor, told):
+    """Least squares on all agents' rows stacked: labelled rows, penalty rows of every agent, ridge rows."""
+    basis, p = predictor.basis, predictor.basis.n_outputs
+    labeled = [(s.scaled(predictor.ranges)[s.labeled], s.y[s.labeled]) for s in shards]
+    H = basis.features(np.concatenate([X for X, _ in labeled]))
+    y = (np.concatenate([y for _, y in labeled]) - predictor.target_mean) / predictor.target_scale
+    penalty = np.empty((0, p))
+    if told.unlabeled == "icr":
+        penalty = np.concatenate([gap_rows(shard, predictor, told) for shard in shards])
+    elif told.unlabeled == "graph":
+        grams = [laplacian_gram(s.scaled(predictor.ranges), basis, n_neighbors=told.n_neighbors) for s in shards]
+        values, vectors = np.linalg.eigh(sum(grams))
+        penalty = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    stacked = np.vstack([H, np.sqrt(told.unlabeled_weight) * penalty, np.sqrt(told.ridge) * np.eye(p)])
+    right = np.concatenate([y, np.zeros(len(stacked) - len(y))])
+    return np.linalg.lstsq(stacked, right, rcond=None)[0]
+
+
+@settings(max_examples=80)
+@given(seeds, st.integers(1, 6), st.sampled_from([0.3, 1.0, 100.0]), hyperparameters)
+def test_exact_training_equals_the_pooled_closed_form(seed, n_agents, skew, hyper):
+    X, _, y = make_table(seed)
+    owners = owners_of(seed, len(y), n_agents, skew)
+    training, _ = train_on(X, y, owners, solver="exact", **hyper)
+    predictor = training.predictor
+    reference = pooled_weights(list(make_shards(X, y, owners).values()), predictor, Settings(solver="exact", **hyper))
+    H = predictor.basis.features(scale_features(X, predictor.ranges))
+    np.testing.assert_allclose(H @ predictor.weights, H @ reference, atol=1e-8)
+
+
+@given(seeds, st.integers(2, 6), st.floats(1.05, 3.0), st.integers(1, 6), st.floats(0.5, 3.0))
+def test_exact_clusters_equal_the_pooled_fuzzy_c_means(seed, n_agents, fuzzifier, n_rules, width_scale):
+    X, _, y = make_table(seed)
+    shards = make_shards(X, y, owners_of(seed, len(y), n_agents))
+    told = Settings(solver="exact", fuzzifier=fuzzifier, n_rules=n_rules, width_scale=width_scale, seed=seed)
+    engine = InProcessEngine(list(shards.values()), TASKS, serialize=True)
+    population = survey(engine, told)
+    start = _start(engine, told, population)
+    rules, shares, _ = agree_rules(engine, told, population, lambda info: None)
+    Z = scale_features(X, population.ranges)
+    pooled = fuzzy_c_means(Z, start, fuzzifier=fuzzifier, tol=told.tol, max_rounds=told.max_rounds)
+    np.testing.assert_allclose(rules.centers, pooled, atol=1e-9)
+    spread = ClusterSpread.of(Z, pooled, fuzzifier)
+    np.testing.assert_allclose(rules.widths, rule_widths(spread.variances, width_scale), atol=1e-8)
+    np.testing.assert_allclose(shares, spread.mass / spread.mass.sum(), atol=1e-8)
+
+
+@settings(max_examples=15)
+@given(seeds, st.integers(2, 5), st.sampled_from([1.1, 1.5, 2.0]), st.integers(1, 4))
+def test_the_fixed_point_of_dfcm_is_stationary_for_the_pooled_rows(seed, n_agents, fuzzifier, n_rules):
+    X, _, y = make_table(seed)
+    owners = owners_of(seed, len(y), n_agents, skew=5.0)
+    told = {"fuzzifier": fuzzifier, "n_rules": n_rules, "seed": seed, "unlabeled": None}
+    training, _ = train_on(X, y, owners, serialize=False, tol=1e-9, max_rounds=3000, **told)
+    # The objective is not convex, so ADMM may wander; then it says so, and there is no fixed point to look at.
+    assume("clusters" not in training.unconverged)
+    Z, centers = scale_features(X, training.predictor.ranges), training.predictor.basis.centers
+    step = ClusterSums.of(Z, centers, fuzzifier).centers(centers) - centers
+    assert np.abs(step).max() < 1e-6
+
+
+def weights_by(solver, engine, rules, target, **told):
+    return agree_weights(engine, Settings(solver=solver, **told), rules, target, lambda info: None)
+
+
+@settings(max_examples=60)
+@given(
+    seeds,
+    st.integers(2, 6),
+    st.sampled_from(["icr", "graph", None]),
+    st.floats(0.0, 1.0),
+    st.floats(0.05, 10.0),
+    st.floats(0.1, 10.0),
+    st.sampled_from([1e-2, 1e-4, 1e-6]),
+)
+def test_admm_ends_within_tol_of_the_exact_weights(seed, n_agents, unlabeled, weight, ridge, penalty, tol):
+    X, _, y = make_table(seed, n_features=2)
+    shards = list(make_shards(X, y, owners_of(seed, len(y), n_agents)).values())
+    told = {"n_rules": 3, "unlabeled": unlabeled, "consistency": weight, "smoothness": weight, "seed": seed}
+    told |= {"ridge": ridge, "penalty": penalty, "tol": tol, "max_rounds": 50_000}
+    engine = InProcessEngine(shards, TASKS)
+    population = survey(engine, Settings(**told))
+    rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda info: None)
+    exact, _ = weights_by("exact", engine, rules, population.target, **told)
+    found, converged = weights_by("admm", engine, rules, population.target, **told)
+    assert converged
+    assert np.linalg.norm(found - exact) <= 1.0001 * tol * np.linalg.norm(found)
+
+
+@settings(max_examples=15)
+@given(seeds, st.integers(2, 5))
+def test_a_tolerance_of_1e_10_gives_1e_6_in_predictions(seed, n_agents):
+    X, _, y = make_table(seed, n_features=2)
+    owners = owners_of(seed, len(y), n_agents, skew=10.0)
+    told = {"n_rules": 2, "ridge": 1.0, "seed": seed, "fuzzifier": 2.0, "max_rounds": 20_000}
+    told |= {"tol": 1e-10, "serialize": False}
+    exact, _ = train_on(X, y, owners, solver="exact", **told)
+    admm, _ = train_on(X, y, owners, solver="admm", **told)
+    assert admm.termination == "converged"
+    assert np.abs(admm.predictor.predict(X) - exact.predictor.predict(X)).max() < 1e-6 * exact.predictor.target_scale
+
+
+@given(seeds, hyperparameters, st.sampled_from(["admm", "exact"]))
+def test_the_order_of_agents_does_not_matter(seed, hyper, solver):
+    X, _, y = make_table(seed)
+    shards = list(make_shards(X, y, owners_of(seed, len(y), 4)).values())
+    told = Settings(solver=solver, **(hyper | {"ridge": max(hyper["ridge"], 0.1)}), max_rounds=200)
+    predictions = []
+    for order in (shards, shards[::-1]):
+        engine = InProcessEngine(order, TASKS)
+        population = survey(engine, told)
+        rules, _, _ = agree_rules(engine, told, population, lambda info: None)
+        weights, _ = agree_weights(engine, told, rules, population.target, lambda info: None)
+        predictions.append(rules.features(scale_features(X, population.ranges)) @ weights)
+    np.testing.assert_allclose(*predictions, atol=1e-8)
+
+
+@given(seeds, st.sampled_from(["graph", None]), st.floats(1e-3, 1.0))
+def test_the_order_of_rows_does_not_matter_given_the_centers(seed, unlabeled, ridge):
+    X, _, y = make_table(seed)
+    owners = owners_of(seed, len(y), 3)
+    told = Settings(solver="exact", unlabeled=unlabeled, ridge=ridge, seed=seed)
+    start = np.random.default_rng(seed).uniform(-1, 1, (4, X.shape[1]))
+    predictions = []
+    for order in (np.arange(len(y)), np.random.default_rng(seed).permutation(len(y))):
+        shards = make_shards(X[order], y[order], owners[order])
+        engine = InProcessEngine(list(shards.values()), TASKS)
+        population = survey(engine, told)
+        _start(engine, told, population)
+        sums = engine.sum("cluster_sums", {"centers": start})
+        centers = ClusterSums(sums["mass"], sums["total"], 0.0).centers(start)
+        spread = ClusterSpread(**engine.sum("cluster_spread", {"centers": centers}))
+        rules = Rules(centers, rule_widths(spread.variances, 1.0))
+        weights, _ = agree_weights(engine, told, rules, population.target, lambda info: None)
+        predictions.append(rules.features(scale_features(X, population.ranges)) @ weights)
+    np.testing.assert_allclose(*predictions, atol=1e-8)
+
+
+@given(seeds, hyperparameters, st.integers(1, 4), st.sampled_from(["admm", "exact"]))
+def test_consistency_zero_equals_no_penalty(seed, hyper, n_agents, solver):
+    X, _, y = make_table(seed)
+    owners = owners_of(seed, len(y), n_agents)
+    hyper = hyper | {"solver": solver, "max_rounds": 100, "consistency": 0.0, "ridge": max(hyper["ridge"], 1e-2)}
+    icr, _ = train_on(X, y, owners, **(hyper | {"unlabeled": "icr"}))
+    plain, _ = train_on(X, y, owners, **(hyper | {"unlabeled": None}))
+    np.testing.assert_array_equal(icr.predictor.predict(X), plain.predictor.predict(X))
+
+
+@given(seeds, hyperparameters, st.integers(1, 4))
+def test_all_labels_and_no_penalty_equal_ridge_regression_on_the_features(seed, hyper, n_agents):
+    X, y, _ = make_table(seed)
+    owners = owners_of(seed, len(y), n_agents)
+    training, _ = train_on(X, y, owners, **(hyper | {"solver": "exact", "consistency": 0.0, "unlabeled": "icr"}))
+    predictor = training.predictor
+    H = predictor.basis.features(scale_features(X, predictor.ranges))
+    ridge = Ridge(alpha=hyper["ridge"], fit_intercept=False, solver="svd").fit(H, (y - y.mean()) / y.std())
+    np.testing.assert_allclose(H @ predictor.weights, ridge.predict(H), atol=1e-8)
+
+
+@given(seeds, hyperparameters)
+def test_a_single_agent_is_the_centralised_method_with_either_solver(seed, hyper):
+    X, _, y = make_table(seed)
+    owners = np.zeros(len(y), dtype=int)
+    admm, _ = train_on(X, y, owners, solver="admm", **hyper)
+    exact, _ = train_on(X, y, owners, solver="exact", **hyper)
+    np.testing.assert_array_equal(admm.predictor.predict(X), exact.predictor.predict(X))
+
+
+@pytest.mark.parametrize("basis", ["rules", "wavelets"])
+@given(
+    seed=seeds,
+    scale=st.floats(1e-3, 1e3),
+    offset=st.floats(-100.0, 100.0),
+    flip=st.booleans(),
+    n_agents=st.integers(1, 4),
+    solver=st.sampled_from(["admm", "exact"]),
+    unlabeled=st.sampled_from(["icr", "graph", None]),
+)
+def test_the_units_of_a_feature_do_not_matter(basis, seed, scale, offset, flip, n_agents, solver, unlabeled):
+    X, _, y = make_table(seed)
+    owners = owners_of(seed, len(y), n_agents, skew=5.0)
+    other = X.copy()
+    # A wavelet's nodes lie in (0, 1), so turning a feature round is another model.
+    other[:, 1] = offset + (-scale if flip and basis == "rules" else scale) * X[:, 1]
+    told = {"basis": basis, "solver": solver, "unlabeled": unlabeled, "seed": seed, "ridge": 0.1, "max_rounds": 200}
+    first, _ = train_on(X, y, owners, serialize=False, **told)
+    second, _ = train_on(other, y, owners, serialize=False, **told)
+    gap = np.abs(first.predictor.predict(X) - second.predictor.predict(other)).max()
+    assert gap <= 1e-6 * first.predictor.target_scale
+
+
+@given(seeds, st.integers(2, 5))
+def test_the_paper_s_widths_average_local_variances_by_agent_size(seed, n_agents):
+    X, _, y = make_table(seed)
+    owners = owners_of(seed, len(y), n_agents)
+    told = {"solver": "exact", "unlabeled": None, "width_pooling": "paper", "fuzzifier": 2.0, "seed": seed}
+    training, _ = train_on(X, y, owners, **told)
+    centers, ranges = training.predictor.basis.centers, training.predictor.ranges
+    shards = make_shards(X, y, owners).values()
+    local = [(len(s.y), ClusterSpread.of(s.scaled(ranges), centers, 2.0).variances) for s in shards]
+    pooled = sum(n * variances for n, variances in local) / len(y)
+    np.testing.assert_allclose(training.predictor.basis.widths, rule_widths(pooled, 1.0), atol=1e-9)

@@ -1,0 +1,137 @@
+"""What crosses between agents is arrays alone, and how it crosses does not change the model."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr.engines import InProcessEngine
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.protocol.clusters import agree_rules
+from dsfr.protocol.shard import Purpose
+from dsfr.protocol.survey import survey
+from dsfr.protocol.weights import agree_weights
+from tests.tables import make_table, owners_of, train_on
+
+seeds = st.integers(0, 10_000)
+everything = st.fixed_dictionaries(
+    {
+        "basis": st.sampled_from(["rules", "wavelets"]),
+        "unlabeled": st.sampled_from(["icr", "graph", None]),
+        "solver": st.sampled_from(["admm", "exact"]),
+        "width_pooling": st.sampled_from(["exact", "paper"]),
+        "graph": st.sampled_from(["neighbors", "full"]),
+        "refresh_pairs": st.booleans(),
+        "n_rules": st.integers(1, 5),
+        "n_nodes": st.integers(1, 20),
+        "seed": seeds,
+        "max_rounds": st.just(20),
+    }
+)
+
+
+@given(seeds, st.integers(1, 5), everything)
+def test_serialised_messages_give_the_same_bits(seed, n_agents, told):
+    X, _, y = make_table(seed, n_rows=60)
+    owners = owners_of(seed, len(y), n_agents)
+    plain, plain_engine = train_on(X, y, owners, serialize=False, **told)
+    sent, sent_engine = train_on(X, y, owners, serialize=True, **told)
+    np.testing.assert_array_equal(plain.predictor.predict(X), sent.predictor.predict(X))
+    assert plain.history == sent.history
+    assert plain_engine.ledger == sent_engine.ledger
+
+
+@given(seeds, st.integers(1, 5), everything)
+def test_the_same_seed_gives_the_same_bits(seed, n_agents, told):
+    X, _, y = make_table(seed, n_rows=60)
+    owners = owners_of(seed, len(y), n_agents)
+    first, _ = train_on(X, y, owners, serialize=False, **told)
+    second, _ = train_on(X, y, owners, serialize=False, **told)
+    np.testing.assert_array_equal(first.predictor.predict(X), second.predictor.predict(X))
+
+
+class Vault:
+    """A shard that nobody can look into but the tasks of its own agent."""
+
+    def __init__(self, shard):
+        self.__shard = shard
+
+    def opened(self):
+        return self.__shard
+
+
+def unlocking(task):
+    return lambda vault, memory, broadcast: task(vault.opened(), memory, broadcast)
+
+
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+def test_the_coordinator_never_reads_a_shard(solver):
+    X, _, y = make_table(0)
+    shards = list(make_shards(X, y, owners_of(0, len(y), 3)).values())
+    engine = InProcessEngine([Vault(shard) for shard in shards], {name: unlocking(t) for name, t in TASKS.items()})
+    trained = train(engine, Settings(solver=solver))
+    reference = train(InProcessEngine(shards, TASKS), Settings(solver=solver))
+    np.testing.assert_array_equal(trained.predictor.weights, reference.predictor.weights)
+
+
+def test_no_message_is_as_long_as_the_table():
+    """Contributions have the size of the model, not of the data: doubling the rows doubles nothing."""
+    sizes = []
+    for n_rows in (200, 400):
+        X, _, y = make_table(1, n_rows=n_rows)
+        _, engine = train_on(X, y, owners_of(1, n_rows, 2), solver="exact", seed=3)
+        entry = engine.ledger.entries["statistics", "sum"]
+        sizes.append((entry.bytes_up, engine.ledger.entries["cluster_spread", "sum"].bytes_up))
+    assert sizes[0] == sizes[1]
+
+
+@given(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8), seeds)
+def test_random_streams_follow_the_name_of_the_agent(name, other, seed):
+    shard = make_shards(np.zeros((2, 1)), np.zeros(2), np.array([f"a{name}", f"a{name}"]))
+    alone = next(iter(shard.values())).rng(seed, Purpose.PAIRS).random(3)
+    both = make_shards(np.zeros((3, 1)), np.zeros(3), np.array([f"b{other}", f"a{name}", f"a{name}"]))
+    streams = {key: s.rng(seed, Purpose.PAIRS).random(3) for key, s in both.items()}
+    match = [stream for stream in streams.values() if (stream == alone).all()]
+    assert len(match) == 1
+
+
+class LeavingEngine(InProcessEngine):
+    """An agent misses some rounds of the weights and comes back with the memory it had."""
+
+    def __init__(self, shards, away, rounds):
+        super().__init__(shards, TASKS)
+        self.away, self.rounds, self.now = away, rounds, 0
+
+    def _run(self, task, verb, broadcast):
+        if task != "weight_consensus":
+            return super()._run(task, verb, broadcast)
+        self.now += 1
+        contributions = []
+        for agent in range(self.n_agents):
+            if agent != self.away or self.now not in self.rounds:
+                contributions.append(self._run_agent(agent, task, broadcast))
+        return contributions
+
+
+@settings(max_examples=15)
+@given(seeds, st.integers(0, 3), st.integers(1, 10), st.sampled_from(["icr", None]))
+def test_an_agent_that_leaves_dicr_and_returns_ends_at_the_same_solution(seed, away, leaves, unlabeled):
+    X, _, y = make_table(seed, n_features=2)
+    shards = list(make_shards(X, y, owners_of(seed, len(y), 4, skew=10.0)).values())
+    told = Settings(n_rules=3, unlabeled=unlabeled, tol=1e-8, ridge=0.5, seed=seed, max_rounds=50_000)
+    engine = LeavingEngine(shards, away, range(leaves, leaves + 20))
+    population = survey(engine, told)
+    rules, _, _ = agree_rules(engine, told, population, lambda info: None)
+    found, converged = agree_weights(engine, told, rules, population.target, lambda info: None)
+    assert converged
+    assert engine.now > leaves + 20
+    exact, _ = agree_weights(engine, Settings(**_changed(told, solver="exact")), rules, population.target, _ignore)
+    assert np.linalg.norm(found - exact) <= 2e-8 * np.linalg.norm(exact)
+
+
+def _ignore(info):
+    pass
+
+
+def _changed(told, **changes):
+    return {name: getattr(told, name) for name in told.__slots__} | changes

@@ -1,0 +1,322 @@
+"""The command line as people use it, on good and on bad files."""
+
+import csv
+import gzip
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import dsfr
+from dsfr.cli import main
+from tests.tables import make_table
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def refused(*arguments):
+    """The message of a command that must fail with exit code 2, one message and no traceback."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+    return result.stderr
+
+
+@pytest.fixture
+def frame():
+    X, _, y = make_table(0)
+    table = pd.DataFrame(X, columns=["speed", "angle", "depth"])
+    table["site"] = np.where(np.arange(len(y)) % 3 == 0, "north", "south")
+    table["noise"] = y
+    return table
+
+
+@pytest.fixture
+def table(frame, tmp_path):
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def model(table, tmp_path):
+    path = tmp_path / "model.dsfr"
+    assert run("fit", table, "--target", "noise", "--ignore", "site", "-o", path).exit_code == 0
+    return path
+
+
+def test_fit_predict_explain(table, model, frame, tmp_path):
+    out = tmp_path / "out.csv"
+    result = run("predict", model, table, "-o", out)
+    assert result.exit_code == 0, result.output
+    predicted = pd.read_csv(out)
+    assert list(predicted.columns) == [*frame.columns, "prediction"]
+    expected = dsfr.load(model).predict(frame)
+    np.testing.assert_array_equal(predicted["prediction"], expected)
+    text = run("explain", model).output
+    assert "5 rules for noise, from 120 rows (30 labelled) of 1 agent(s)" in text
+    assert "AND  angle is about" in text
+    assert text.count("THEN noise = ") == 5
+
+
+def test_the_command_line_trains_what_the_estimator_trains(table, model, frame):
+    names = ["speed", "angle", "depth"]
+    estimator = dsfr.SFRRegressor(random_state=0).fit(frame[names], frame["noise"])
+    np.testing.assert_allclose(dsfr.load(model).predict(frame), estimator.predict(frame[names]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_every_kind_of_file_goes_in_and_out(frame, model, tmp_path, ending):
+    source, out = tmp_path / f"data.{ending}", tmp_path / f"out.{ending}"
+    frame.to_parquet(source) if ending == "parquet" else frame.to_csv(source, index=False)
+    fitted = tmp_path / "m.dsfr"
+    result = run("fit", source, "--target", "noise", "--ignore", "site", "-o", fitted)
+    assert result.exit_code == 0, result.output
+    assert fitted.read_bytes() == model.read_bytes()
+    assert run("predict", fitted, source, "-o", out).exit_code == 0
+    back = pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out)
+    np.testing.assert_array_equal(back["prediction"], dsfr.load(fitted).predict(frame))
+
+
+def test_other_columns_pass_through_untouched(model, tmp_path):
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    rows = [
+        ["id", "depth", "note", "angle", "speed"],
+        ["007", "1.50", 'a "b", c', "2", "3"],
+        ["", "-1e2", "über\nzwei Zeilen", "0", " 4 "],
+    ]
+    with source.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    assert run("predict", model, source, "-o", out).exit_code == 0
+    with out.open(newline="") as file:
+        back = list(csv.reader(file))
+    assert [row[:-1] for row in back] == rows
+    X = np.array([[3.0, 2.0, 1.5], [4.0, 0.0, -100.0]])
+    np.testing.assert_array_equal([float(row[-1]) for row in back[1:]], dsfr.load(model).predict(X))
+
+
+def test_without_an_output_predictions_go_to_standard_output(table, model):
+    result = run("predict", model, table, "--column", "guess")
+    assert result.stdout.splitlines()[0] == "speed,angle,depth,site,noise,guess"
+    assert len(result.stdout.splitlines()) == 121
+
+
+@pytest.mark.parametrize("method", ["sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn"])
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+def test_every_method_over_owners(table, tmp_path, method, solver):
+    out = tmp_path / "m.dsfr"
+    told = ["--target", "noise", "--agent-column", "site", "--method", method, "--solver", solver]
+    result = run("fit", table, *told, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "Communication" in result.output
+    training = dsfr.load(out).training
+    assert training["n_agents"] == 2
+    assert training["n_samples"] == (30 if method == "fr" else 120)
+
+
+def test_agents_and_hidden_labels(table, tmp_path):
+    out = tmp_path / "m.dsfr"
+    result = run("fit", table, "--target", "noise", "--ignore", "site", "--agents", 4, "--labels", 12, "-o", out)
+    assert result.exit_code == 0, result.output
+    training = dsfr.load(out).training
+    assert (training["n_agents"], training["n_labeled"]) == (4, 12)
+    assert "NRMSE on the 18 hidden labels" in result.output
+
+
+def test_features_can_be_chosen(table, tmp_path):
+    out = tmp_path / "m.dsfr"
+    assert run("fit", table, "--target", "noise", "--features", "depth, speed", "-o", out).exit_code == 0
+    assert dsfr.load(out).feature_names == ("depth", "speed")
+
+
+def test_not_converging_is_a_warning_on_standard_error(table, tmp_path):
+    told = ["--target", "noise", "--agent-column", "site", "--max-rounds", 2, "-o", tmp_path / "m.dsfr"]
+    result = run("fit", table, *told)
+    assert result.exit_code == 0
+    assert "Warning: the weights did not reach tol" in result.stderr
+    assert "max_rounds" in result.stdout
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("a,y\n", "a header and no rows"),
+        ("a,y\n1,\n2,\n", "no row is labelled"),
+        ("a,b\n1,2\n", "no column 'y'; it has a, b"),
+        ("a,y\n1,2\nx,3\n", "column 'a' has text where a number is needed: 'x' in row 2"),
+        ("a,y\n1,2\n2,many\n", "column 'y' has text where a number is needed: 'many' in row 2"),
+        ("a,y\n1,2\n,3\n", "column 'a' has 1 missing value(s), the first in row 2"),
+        ("a,y\n1,2\nNaN,3\n", "column 'a' has 1 missing value(s)"),
+        ("a,y\n1,2\ninf,3\n", "column 'a' is infinite in row 2"),
+        ("a,y\n1,2\n2,-inf\n", "column 'y' is infinite in row 2"),
+        ("a,a,y\n1,2,3\n", "several columns named a"),
+        ("y\n1\n", "no feature column is left"),
+        ("a;y\n1;2\n", "looks separated by ';', not by ','"),
+        ("a,y\n1,2\n1,2,3\n", "cannot be read"),
+        ("a,y\n1,2\n3\n", "cannot be read"),
+    ],
+)
+def test_a_bad_table_is_one_message_with_a_remedy(tmp_path, text, message):
+    source = write(tmp_path / "bad.csv", text)
+    assert message in refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
+    assert not (tmp_path / "m.dsfr").exists()
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8b broken", b"", gzip.compress(b"a,y\n1,2\n" * 99)[:-20]])
+def test_a_damaged_gzip_file_is_refused(tmp_path, content):
+    source = tmp_path / "bad.csv.gz"
+    source.write_bytes(content)
+    refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
+
+
+@pytest.mark.parametrize("content", [b"PAR1 no", b"", b"a,y\n1,2\n"])
+def test_a_damaged_parquet_file_is_refused(tmp_path, content):
+    source = tmp_path / "bad.parquet"
+    source.write_bytes(content)
+    assert "bad.parquet" in refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
+
+
+def test_binary_text_is_refused(tmp_path):
+    source = tmp_path / "bad.csv"
+    source.write_bytes(b"a,y\n\xff\xfe,2\n1,2\n")
+    assert "cannot be read" in refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
+
+
+def test_columns_of_the_wrong_kind_in_parquet_are_refused(tmp_path):
+    source = tmp_path / "bad.parquet"
+    pd.DataFrame({"a": pd.to_datetime(["2020-01-01", "2020-01-02"]), "y": [1.0, 2.0]}).to_parquet(source)
+    message = refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
+    assert "column 'a' holds timestamp" in message
+    pd.DataFrame({"a": [1.0, np.inf], "y": [1.0, 2.0]}).to_parquet(source)
+    assert "infinite in row 2" in refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
+
+
+def test_one_row_and_constant_columns_work(tmp_path):
+    for name, text in (
+        ("one", "a,y\n1,2\n"),
+        ("constant", "a,b,y\n1,1,2\n1,2,3\n1,3,\n"),
+        ("bom", "\ufeffa,y\n1,2\n2,3\n"),
+    ):
+        source, out = write(tmp_path / f"{name}.csv", text), tmp_path / f"{name}.dsfr"
+        assert run("fit", source, "--target", "y", "-o", out).exit_code == 0
+        assert run("predict", out, source, "-o", tmp_path / "p.csv").exit_code == 0
+
+
+def test_whole_numbers_truth_values_and_gaps_in_parquet_work(tmp_path):
+    source, out = tmp_path / "t.parquet", tmp_path / "m.dsfr"
+    table = pd.DataFrame({"a": range(20), "b": [True, False] * 10, "y": pd.array([1, 2, None, 4] * 5, dtype="Int64")})
+    table.to_parquet(source)
+    assert run("fit", source, "--target", "y", "-o", out).exit_code == 0
+    assert dsfr.load(out).training["n_labeled"] == 15
+
+
+def test_options_that_cannot_be_met_are_refused(table, tmp_path):
+    out = tmp_path / "m.dsfr"
+    fit = ["fit", table, "--target", "noise", "-o", out]
+    assert "column 'site' has text" in refused(*fit)
+    assert "exclude each other" in refused(*fit, "--agents", 2, "--agent-column", "site")
+    assert "no column 'where'" in refused(*fit, "--agent-column", "where")
+    assert "no column 'where'" in refused(*fit, "--ignore", "where")
+    assert "lacks the column(s) where" in refused(*fit, "--features", "where")
+    assert "names the target" in refused(*fit, "--features", "speed,noise")
+    assert "n_labels=31 must be 1 to 30" in refused(*fit, "--agent-column", "site", "--labels", 31)
+    assert "fuzzifier=0.5 must be a number > 1" in refused(*fit, "--ignore", "site", "--fuzzifier", 0.5)
+    assert "n_agents=500" in refused(*fit, "--ignore", "site", "--agents", 500)
+    assert "Invalid value for '--method'" in refused(*fit, "--method", "magic")
+    assert "Missing option '--target'" in refused("fit", table, "-o", out)
+    assert "does not exist" in refused("fit", tmp_path / "none.csv", "--target", "y", "-o", out)
+    assert "No such command" in refused("train")
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_any_work(table, model, tmp_path):
+    nowhere = tmp_path / "nowhere" / "m.dsfr"
+    assert "does not exist: create it" in refused("fit", table, "--target", "noise", "-o", nowhere)
+    assert "is a folder" in refused("predict", model, table, "-o", tmp_path)
+    before = table.read_bytes()
+    assert "is an input file" in refused("predict", model, table, "-o", table)
+    assert "is an input file" in refused("fit", table, "--target", "noise", "-o", table)
+    assert table.read_bytes() == before
+
+
+def test_predict_checks_columns_by_name(model, tmp_path):
+    source = write(tmp_path / "p.csv", "speed,angle\n1,2\n")
+    assert "lacks the column(s) depth; it has speed, angle" in refused("predict", model, source)
+    source = write(tmp_path / "q.csv", "prediction,depth,speed,angle\n1,2,3,4\n")
+    assert "column 'prediction' already" in refused("predict", model, source)
+    source = write(tmp_path / "r.csv", "depth,speed,angle\n1,,3\n")
+    assert "column 'speed' has 1 missing value(s)" in refused("predict", model, source)
+
+
+def test_a_file_that_is_no_model_is_refused(table):
+    assert "is not a dsfr model file" in refused("explain", table)
+    assert "is not a dsfr model file" in refused("predict", table, table)
+
+
+def test_models_without_rules_say_so(table, tmp_path):
+    out = tmp_path / "m.dsfr"
+    run("fit", table, "--target", "noise", "--ignore", "site", "--method", "lapwnn", "-o", out)
+    assert "wavelets, not rules" in refused("explain", out)
+
+
+def test_help_has_examples():
+    for command in ([], ["demo"], ["fit"], ["predict"], ["explain"]):
+        result = run(*command, "--help")
+        assert result.exit_code == 0
+        assert "Examples:" in result.output
+        assert "  dsfr " in result.output
+
+
+def test_as_a_program(table, tmp_path):
+    """A real process: exit codes, streams, and `python -m dsfr`."""
+    command = [sys.executable, "-m", "dsfr"]
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert dsfr.__version__ in version.stdout
+    bad = subprocess.run([*command, "explain", str(table)], capture_output=True, text=True, check=False)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr.startswith("Error: ")
+    assert "Traceback" not in bad.stderr
+    fit = [*command, "fit", str(table), "--target", "noise", "--ignore", "site", "-o", "m.dsfr"]
+    good = subprocess.run(fit, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert good.stderr == ""  # no progress without a terminal
+    assert (tmp_path / "m.dsfr").exists()
+
+
+def test_import_loads_nothing_heavy():
+    """`import dsfr` and `dsfr --help` stay quick: numerical and table libraries load when they are needed."""
+    code = "import sys, dsfr.cli; print([m for m in ('numpy', 'sklearn', 'pyarrow', 'rich') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert out.stdout.strip() == "[]"
+
+
+def test_public_names_are_there():
+    for name in dsfr.__all__:
+        assert getattr(dsfr, name) is not None
+    assert set(dsfr.__all__) <= set(dir(dsfr))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = dsfr.nothing
+
+
+def test_demo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dsfr.demo.N_FOLDS", 2)
+    result = run("demo")
+    assert result.exit_code == 0, result.output
+    for method in ("FR", "LapWNN", "s-SFR", "SFR-G", "SFR-ICR"):
+        assert f"\n  {method} " in result.output
+    assert "THEN progression = " in result.output
+    assert str(tmp_path / "demo.dsfr") in result.output
+    assert dsfr.load(tmp_path / "demo.dsfr").training["n_labeled"] == 50

@@ -1,0 +1,80 @@
+"""The engine contract: reductions, errors, ledger."""
+
+import numpy as np
+import pytest
+
+from dsfr.bundles import BundleError
+from dsfr.engines import EngineError, InProcessEngine
+
+
+def task_double(shard, memory, broadcast):
+    count = memory.get("count", np.asarray(0.0)) + 1.0
+    return {"count": np.asarray(count)}, {"value": shard * broadcast["factor"], "count": np.asarray(count)}
+
+
+TWO_SHARDS = (np.array([1.0, 5.0]), np.array([4.0, 2.0]))
+
+
+def make_engine(tasks=None, shards=TWO_SHARDS, **options):
+    return InProcessEngine(shards, tasks or {"double": task_double}, **options)
+
+
+FACTOR = {"factor": np.asarray(2.0)}
+
+
+@pytest.mark.parametrize("serialize", [False, True])
+def test_sum_max_and_gather(serialize):
+    engine = make_engine(serialize=serialize)
+    np.testing.assert_array_equal(engine.sum("double", FACTOR)["value"], [10.0, 14.0])
+    np.testing.assert_array_equal(engine.max("double", FACTOR)["value"], [8.0, 10.0])
+    gathered = engine.gather("double", FACTOR)
+    np.testing.assert_array_equal(gathered[1]["value"], [8.0, 4.0])
+    assert gathered[0]["count"] == 3.0  # memory lasts from task to task
+
+
+def test_gather_leaves_out_agents_that_send_nothing():
+    engine = make_engine({"big": lambda shard, memory, broadcast: (memory, {"x": shard} if shard[0] > 2 else {})})
+    assert len(engine.gather("big", {})) == 1
+    entry = engine.ledger.entries["big", "gather"]
+    assert entry.reveals_single_contributions
+    assert (entry.messages, entry.bytes_up) == (3, 16)
+
+
+def test_the_ledger_counts_rounds_messages_and_bytes():
+    engine = make_engine()
+    for _ in range(3):
+        engine.sum("double", FACTOR)
+    entry = engine.ledger.entries["double", "sum"]
+    assert (entry.rounds, entry.messages, entry.bytes_down, entry.bytes_up) == (3, 12, 3 * 2 * 8, 3 * 2 * 24)
+    assert (engine.ledger.rounds, engine.ledger.messages, engine.ledger.bytes) == (3, 12, 192)
+    assert not entry.reveals_single_contributions
+    assert "double" in str(engine.ledger)
+
+
+def test_a_lone_agent_sends_nothing():
+    engine = make_engine(shards=(np.array([1.0]),))
+    engine.sum("double", FACTOR)
+    assert (engine.ledger.rounds, engine.ledger.messages, engine.ledger.bytes) == (1, 0, 0)
+
+
+def test_an_unknown_task_is_named():
+    with pytest.raises(EngineError, match=r"'halve'.*double"):
+        make_engine().sum("halve", {})
+
+
+def test_contributions_that_do_not_fit_together_are_an_error():
+    engine = make_engine(shards=(np.ones(2), np.ones(3)))
+    with pytest.raises(EngineError, match="disagree in task 'double'"):
+        engine.sum("double", FACTOR)
+
+
+@pytest.mark.parametrize("bad", [{"x": [1.0]}, {"x": np.array([np.nan])}, {"x": np.array(["a"])}, {"X y": np.ones(1)}])
+def test_only_checked_arrays_can_be_contributed(bad):
+    engine = make_engine({"bad": lambda shard, memory, broadcast: (memory, bad)})
+    with pytest.raises(BundleError):
+        engine.sum("bad", {})
+
+
+def test_no_agents_are_an_error():
+    with pytest.raises(ValueError, match="at least one agent"):
+        make_engine(shards=())

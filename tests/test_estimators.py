@@ -1,0 +1,348 @@
+"""Estimators: who owns which row, what is unlabelled, what is kept, what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dsfr import LapWNNRegressor, SFRRegressor, nrmse, nrmse_scorer
+from tests.tables import make_table, owners_of
+
+ESTIMATORS = [
+    SFRRegressor(random_state=0),
+    SFRRegressor(unlabeled="graph", random_state=0),
+    SFRRegressor(unlabeled="graph", graph="full", random_state=0),
+    SFRRegressor(unlabeled=None, random_state=0),
+    LapWNNRegressor(random_state=0),
+]
+NAMES = ["icr", "graph", "full-graph", "none", "lapwnn"]
+
+
+@pytest.fixture(params=ESTIMATORS, ids=NAMES)
+def estimator(request):
+    return clone(request.param)
+
+
+@pytest.fixture
+def table():
+    return make_table(0)
+
+
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("n_agents", [1, 2, 7])
+def test_every_method_learns_centralised_and_distributed(estimator, table, n_agents, solver):
+    X, truth, y = table
+    estimator.set_params(n_agents=n_agents, solver=solver, ridge=0.01).fit(X, y)
+    assert estimator.termination_ == "converged"
+    assert len(estimator.agents_) == n_agents
+    assert nrmse(truth, estimator.predict(X)) < (0.5 if isinstance(estimator, SFRRegressor) else 1.0)
+
+
+def test_fitted_attributes_tell_what_happened(table):
+    X, _, y = table
+    model = SFRRegressor(n_agents=3, random_state=0).fit(X, y)
+    assert model.n_rounds_ == model.ledger_.rounds > len(model.history_) > 2
+    assert {info.stage for info in model.history_} == {"clusters", "weights"}
+    assert model.history_[-1].error_bound <= model.tol
+    assert model.history_[-1].objective < next(i for i in model.history_ if i.stage == "weights").objective
+    assert len(model.rules_) == 5
+    assert sum(rule.share for rule in model.rules_) == pytest.approx(1.0)
+    assert model.ledger_.bytes > 0
+    assert model.model_.training["n_labeled"] == 30
+    assert model.model_.settings["ridge"] == 0.1
+
+
+def test_rules_in_the_data_s_units_give_the_predictions(table):
+    X, _, y = table
+    model = SFRRegressor(random_state=0).fit(X, y)
+    sets = np.stack([-(((X - rule.centers) / rule.widths) ** 2).sum(axis=1) for rule in model.rules_])
+    strengths = np.exp(sets - sets.max(axis=0))
+    strengths /= strengths.sum(axis=0)
+    lines = np.stack([rule.intercept + X @ rule.coefficients for rule in model.rules_])
+    np.testing.assert_allclose((strengths * lines).sum(axis=0), model.predict(X), rtol=1e-9)
+
+
+def test_rules_read_as_sentences(table):
+    X, _, y = table
+    frame = pd.DataFrame(X, columns=["speed", "angle", "[bold]x"])
+    model = SFRRegressor(n_rules=2, random_state=0).fit(frame, pd.Series(y, name="noise"))
+    text = str(model.rules_[0])
+    assert text.startswith("Rule 1 (")
+    assert "IF   speed   is about" in text
+    assert "AND  [bold]x is about" in text
+    assert "THEN noise = " in text
+
+
+def test_data_frames_keep_their_names_and_columns_are_checked(table):
+    X, _, y = table
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = SFRRegressor(random_state=0).fit(frame, y)
+    assert list(model.feature_names_in_) == ["a", "b", "c"] == list(model.model_.feature_names)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["c", "b", "a"]])
+    np.testing.assert_array_equal(model.model_.predict(frame[["c", "a", "b"]]), model.predict(frame))
+    with pytest.raises(ValueError, match=r"lacks the column\(s\) b"):
+        model.model_.predict(frame[["a", "c"]])
+
+
+def test_owners_decide_the_agents_and_any_names_will_do(table):
+    X, _, y = table
+    numbers = np.arange(len(y)) % 3
+    by_number = SFRRegressor(random_state=0).fit(X, y, agents=numbers)
+    by_text = SFRRegressor(random_state=0).fit(X, y, agents=[str(n) for n in numbers])
+    by_series = SFRRegressor(n_agents=3, random_state=0).fit(X, y, agents=pd.Series(numbers))
+    assert by_number.agents_ == ["0", "1", "2"]
+    np.testing.assert_array_equal(by_number.predict(X), by_text.predict(X))
+    np.testing.assert_array_equal(by_number.predict(X), by_series.predict(X))
+
+
+def test_a_random_split_is_even_and_follows_the_seed(table):
+    X, _, y = table
+    first, again, other = (SFRRegressor(n_agents=4, random_state=s).fit(X, y).predict(X) for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+def test_agents_may_be_as_unequal_as_they_like(estimator, solver):
+    X, _, y = make_table(3, n_rows=80, n_labels=40)
+    labeled = np.flatnonzero(~np.isnan(y))
+    owners = np.full(80, "big", dtype=object)
+    owners[labeled[:5]] = "only labelled"
+    owners[np.flatnonzero(np.isnan(y))[:10]] = "no labels"
+    owners[labeled[5]] = "one labelled row"
+    owners[np.flatnonzero(np.isnan(y))[10]] = "one unlabelled row"
+    model = estimator.set_params(solver=solver).fit(X, y, agents=owners)
+    assert np.isfinite(model.predict(X)).all()
+    assert len(model.agents_) == 5
+
+
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        pytest.param(np.array([[1.0, 2.0]]), np.array([3.0]), id="one row"),
+        pytest.param(np.array([[1.0], [2.0]]), np.array([3.0, np.nan]), id="one label"),
+        pytest.param(np.ones((20, 2)), np.arange(20.0), id="all rows equal"),
+        pytest.param(np.column_stack([np.ones(20), np.arange(20.0)]), np.arange(20.0), id="a constant column"),
+        pytest.param(np.arange(20.0)[:, None], np.full(20, 7.0), id="a constant target"),
+        pytest.param(np.repeat(np.arange(4.0)[:, None], 5, axis=0), np.repeat(np.arange(4.0), 5), id="duplicate rows"),
+        pytest.param(np.arange(20.0)[:, None] * 1e300, np.arange(20.0) * 1e-300, id="extreme units"),
+        pytest.param(np.arange(20.0)[:, None], 1e9 + np.arange(20.0), id="far from zero"),
+    ],
+)
+def test_small_and_degenerate_tables_work(estimator, X, y, solver):
+    n_agents = min(2, len(y))
+    model = estimator.set_params(n_agents=n_agents, solver=solver).fit(X, y)
+    predictions = model.predict(X)
+    assert np.isfinite(predictions).all()
+    known = y[~np.isnan(y)]
+    slack = np.ptp(known) + 1e-9 * abs(known).max()
+    assert (predictions >= known.min() - slack).all()
+    assert (predictions <= known.max() + slack).all()
+
+
+def test_a_constant_target_is_predicted_exactly():
+    X = np.random.default_rng(0).uniform(size=(30, 2))
+    assert (SFRRegressor(random_state=0).fit(X, np.full(30, 4.25)).predict(X) == 4.25).all()
+
+
+def test_predictions_far_outside_stay_finite(table):
+    X, _, y = table
+    model = SFRRegressor(random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(1e6 * X)).all()
+    assert np.isfinite(model.predict(1e200 * X)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, np.full(len(y), np.nan)), "no row is labelled"),
+        (lambda X, y: (X, np.where(np.isnan(y), np.inf, y)), "Input y contains infinity"),
+        (
+            lambda X, y: (np.column_stack([X, np.full(len(y), np.nan)]), y),
+            r"NaN, in x3 \(120 of 120 rows\).*SimpleImputer",
+        ),
+        (lambda X, y: (np.where(X[5, 0] < X, np.inf, X), y), "contains infinity"),
+        (lambda X, y: (X[:50], y), "inconsistent numbers of samples"),
+        (lambda X, y: (X, None), "requires y to be passed"),
+        (lambda X, y: (X[:0], y[:0]), "minimum of 1 is required"),
+        (lambda X, y: (X.astype(str), np.array(["a"] * len(y))), "could not convert"),
+    ],
+)
+def test_bad_data_are_refused_with_a_remedy(estimator, table, change, message):
+    X, _, y = table
+    X, y = change(X, y)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_rules": 0}, r"n_rules=0 must be a whole number >= 1"),
+        ({"n_rules": 2.5}, r"n_rules=2.5 must be a whole number"),
+        ({"n_rules": True}, r"n_rules=True must be"),
+        ({"unlabeled": "magic"}, r"unlabeled='magic' must be one of 'icr', 'graph', None"),
+        ({"consistency": -1.0}, r"consistency=-1.0 must be a number >= 0"),
+        ({"smoothness": float("nan")}, r"smoothness=nan must be"),
+        ({"ridge": 0.0}, r"ridge=0.0 must be a number > 0"),
+        ({"ridge": "big"}, r"ridge='big' must be a number"),
+        ({"fuzzifier": 1.0}, r"fuzzifier=1.0 must be a number > 1 \(1 is hard clustering\)"),
+        ({"width_scale": float("inf")}, r"width_scale=inf must be"),
+        ({"width_pooling": "none"}, r"width_pooling='none' must be one of"),
+        ({"n_pairs": 0}, r"n_pairs=0 must be a whole number >= 1"),
+        ({"mix_concentration": 0}, r"mix_concentration=0 must be a number > 0"),
+        ({"refresh_pairs": 1}, r"refresh_pairs=1 must be True or False"),
+        ({"graph": "sparse"}, r"graph='sparse' must be one of 'neighbors', 'full'"),
+        ({"n_neighbors": 0}, r"n_neighbors=0 must be"),
+        ({"solver": "sgd"}, r"solver='sgd' must be one of 'admm', 'exact'"),
+        ({"cluster_penalty": 0.0}, r"cluster_penalty=0.0 must be a number > 0, or None"),
+        ({"penalty": -1}, r"penalty=-1 must be a number > 0"),
+        ({"tol": 0}, r"tol=0 must be a number > 0"),
+        ({"max_rounds": 0}, r"max_rounds=0 must be"),
+        ({"n_agents": 0}, r"n_agents=0 must be a whole number >= 1"),
+        ({"n_agents": 1.5}, r"n_agents=1.5 must be a whole number"),
+        ({"n_agents": 121}, r"n_agents=121 must be 1 to n_samples=120"),
+        ({"feature_ranges": [[0.0, 0.0, 0.0]]}, r"feature_ranges has 1 rows; it needs two"),
+        ({"feature_ranges": [[0.0], [1.0]]}, r"each of the 3 features"),
+        ({"feature_ranges": [[2.0] * 3, [1.0] * 3]}, r"lowest <= highest"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name_value_and_rule(table, parameters, message):
+    X, _, y = table
+    with pytest.raises(ValueError, match=message):
+        SFRRegressor(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("agents", "message"),
+    [
+        (["a", "b"], "2 entries for 120 rows"),
+        ([None] * 120, "missing values"),
+        ([np.nan] * 120, "missing values"),
+        ([[1, 2]] * 60, "1d array"),
+    ],
+)
+def test_bad_owners_are_refused(table, agents, message):
+    X, _, y = table
+    with pytest.raises(ValueError, match=message):
+        SFRRegressor().fit(X, y, agents=agents)
+
+
+def test_a_number_of_agents_that_contradicts_the_owners_is_refused(table):
+    X, _, y = table
+    with pytest.raises(ValueError, match="n_agents=4 but agents names 3 owners"):
+        SFRRegressor(n_agents=4).fit(X, y, agents=np.arange(len(y)) % 3)
+
+
+def test_a_singular_system_says_what_to_do(table):
+    X, _, _ = table
+    with pytest.raises(ValueError, match=r"singular.*ridge is too small"):
+        SFRRegressor(ridge=1e-300, unlabeled=None).fit(X[:4], np.arange(4.0))
+
+
+def test_the_wrong_width_at_predict_is_refused(estimator, table):
+    X, _, y = table
+    estimator.fit(X, y)
+    with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3"):
+        estimator.predict(X[:, :2])
+    with pytest.raises(ValueError, match=r"Input X contains NaN, in x1 \(1 of 2 rows\)"):
+        estimator.predict([[0.0, np.nan, 0.0], [0.0, 0.0, 0.0]])
+
+
+def test_an_unfitted_estimator_says_so(estimator, tmp_path):
+    with pytest.raises(NotFittedError):
+        estimator.predict([[0.0]])
+    with pytest.raises(NotFittedError):
+        estimator.save(tmp_path / "x.dsfr")
+
+
+def test_not_converging_is_a_warning_and_a_usable_model(table):
+    X, _, y = table
+    model = SFRRegressor(n_agents=3, max_rounds=3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"max_rounds=3 .*solver=\"exact\"") as caught:
+        model.fit(X, y)
+    assert len(caught) == 2  # clusters and weights
+    assert model.termination_ == "max_rounds"
+    assert len(model.history_) == 6
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_refreshed_pairs_follow_algorithm_2_and_end_near_the_fixed_ones(table):
+    X, truth, y = table
+    fixed = SFRRegressor(n_agents=3, n_pairs=2000, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="weights"):
+        fresh = SFRRegressor(n_agents=3, n_pairs=2000, refresh_pairs=True, max_rounds=150, random_state=0).fit(X, y)
+    np.testing.assert_allclose(fresh.predict(X), fixed.predict(X), atol=0.1 * truth.std())
+    assert (fresh.predict(X) != fixed.predict(X)).any()
+    bounds = [info.error_bound for info in fresh.history_ if info.stage == "weights"]
+    assert min(bounds[20:]) > 1e-4  # the target moves every round
+
+
+def test_declared_ranges_are_used_and_not_asked_for(table):
+    X, _, y = table
+    low, high = X.min(axis=0), X.max(axis=0)
+    asked = SFRRegressor(random_state=0).fit(X, y)
+    told = SFRRegressor(feature_ranges=[low, high], random_state=0).fit(X, y)
+    np.testing.assert_array_equal(asked.predict(X), told.predict(X))
+    wide = SFRRegressor(feature_ranges=[low - 10, high + 10], random_state=0).fit(X, y)
+    assert (wide.predict(X) != asked.predict(X)).any()
+    np.testing.assert_array_equal(wide.model_.predictor.ranges.low, low - 10)
+
+
+def test_on_round_is_told_every_round(table):
+    X, _, y = table
+    seen = []
+    model = SFRRegressor(n_agents=2, on_round=seen.append, random_state=0).fit(X, y)
+    assert seen == model.history_
+
+
+def test_score_ignores_unlabelled_rows(table):
+    X, truth, y = table
+    model = SFRRegressor(random_state=0).fit(X, y)
+    labeled = ~np.isnan(y)
+    assert model.score(X, y) == pytest.approx(model.score(X[labeled], truth[labeled]))
+    weight = np.arange(1.0, len(y) + 1)
+    assert model.score(X, y, sample_weight=weight) == pytest.approx(
+        model.score(X[labeled], truth[labeled], sample_weight=weight[labeled])
+    )
+    with pytest.raises(ValueError, match="score needs labelled rows"):
+        model.score(X, np.full(len(y), np.nan))
+
+
+def test_searches_and_cross_validation_work_with_unlabelled_rows(table):
+    X, _, y = table
+    folds = KFold(3, shuffle=True, random_state=0)
+    scores = cross_val_score(SFRRegressor(random_state=0), X, y, cv=folds, scoring=nrmse_scorer)
+    assert np.isfinite(scores).all()
+    assert (scores < 0).all()
+    assert np.isfinite(cross_val_score(make_pipeline(StandardScaler(), SFRRegressor()), X, y, cv=folds)).all()
+    search = GridSearchCV(SFRRegressor(random_state=0), {"ridge": [1e-3, 1e3]}, cv=folds, scoring=nrmse_scorer).fit(
+        X, y
+    )
+    assert search.best_params_ == {"ridge": 1e-3}
+
+
+def test_nrmse_is_the_paper_s():
+    y = np.array([1.0, 2.0, 4.0, np.nan])
+    p = np.array([1.5, 2.0, 3.0, 100.0])
+    assert nrmse(y, p) == pytest.approx(np.sqrt((0.25 + 0.0 + 1.0) / 3 / np.var(y[:3], ddof=1)))
+    with pytest.raises(ValueError, match="at least two labelled rows"):
+        nrmse([1.0, np.nan], [1.0, 1.0])
+    with pytest.raises(ValueError, match="different targets"):
+        nrmse([1.0, 1.0], [1.0, 1.0])
+    with pytest.raises(ValueError, match="2 rows and y_pred 3"):
+        nrmse([1.0, 2.0], [1.0, 1.0, 1.0])
+
+
+def test_agents_with_skewed_shares_agree_with_the_pooled_fit(table):
+    X, _, y = table
+    owners = owners_of(5, len(y), 6, skew=0.3)
+    admm = SFRRegressor(unlabeled=None, random_state=0).fit(X, y, agents=owners)
+    exact = SFRRegressor(unlabeled=None, solver="exact", random_state=0).fit(X, y, agents=owners)
+    assert nrmse(exact.predict(X), admm.predict(X)) < 0.1

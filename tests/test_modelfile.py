@@ -1,0 +1,178 @@
+"""Model files: the same bits back, and a clear answer to anything that is not a model."""
+
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dsfr
+from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor, modelfile
+from dsfr.bundles import to_bytes
+from tests.tables import make_table
+
+seeds = st.integers(0, 10_000)
+quick = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, _, y = make_table(0)
+    return SFRRegressor(n_rules=3, random_state=0).fit(X, y).model_
+
+
+@quick
+@given(seed=seeds, n_rules=st.integers(1, 5), ridge=st.floats(1e-3, 10), wavelets=st.booleans())
+def test_a_loaded_model_predicts_the_same_bits(tmp_path, seed, n_rules, ridge, wavelets):
+    X, _, y = make_table(seed)
+    kind = LapWNNRegressor(n_nodes=n_rules, ridge=ridge) if wavelets else SFRRegressor(n_rules=n_rules, ridge=ridge)
+    fitted = kind.fit(X, y)
+    loaded = dsfr.load(fitted.save(tmp_path / "model.dsfr"))
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(loaded.predict(X[:1]), fitted.predict(X)[:1])
+    assert loaded.settings == json.loads(json.dumps(dict(fitted.model_.settings)))
+
+
+def test_names_settings_and_training_come_back(tmp_path, model):
+    named = model.renamed(["a", "ü", "<script>"], "price €")
+    loaded = dsfr.load(named.save(tmp_path / "m.dsfr"))
+    assert loaded.feature_names == ("a", "ü", "<script>")
+    assert loaded.target_name == "price €"
+    assert loaded.training["n_labeled"] == 30
+    assert list(map(str, loaded.explain())) == list(map(str, named.explain()))
+
+
+def test_saving_twice_gives_the_same_file(tmp_path, model):
+    first, second = (model.save(tmp_path / name).read_bytes() for name in ("a", "b"))
+    assert first == second
+
+
+@quick
+@given(data=st.data())
+def test_a_truncated_file_is_refused(tmp_path, model, data):
+    whole = model.save(tmp_path / "m.dsfr").read_bytes()
+    cut = tmp_path / "cut.dsfr"
+    cut.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+    with pytest.raises(ModelFileError, match=r"cut\.dsfr"):
+        dsfr.load(cut)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_an_altered_byte_is_noticed_or_harmless(tmp_path, model, data):
+    whole = bytearray(model.save(tmp_path / "m.dsfr").read_bytes())
+    place = data.draw(st.integers(0, len(whole) - 1))
+    whole[place] ^= data.draw(st.integers(1, 255))
+    altered = tmp_path / "altered.dsfr"
+    altered.write_bytes(bytes(whole))
+    X, *_ = make_table(0)
+    try:
+        loaded = dsfr.load(altered)
+    except ModelFileError:
+        return
+    # A space of the header's padding, say: nothing the model is made of.
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert (loaded.feature_names, loaded.target_name) == (model.feature_names, model.target_name)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a dsfr model file, or it is damaged"),
+        (b"PK\x03\x04 a zip", "not a dsfr model file"),
+        (b"a,b\n1,2\n" * 50, "not a dsfr model file"),
+        (to_bytes({"x": np.ones(2)}), "its header does not say so"),
+        (to_bytes({"x": np.ones(2)}, {"dsfr": "{}"}), "checksum differs"),
+    ],
+)
+def test_a_foreign_file_is_refused(tmp_path, content, message):
+    path = tmp_path / "foreign.dsfr"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=message):
+        dsfr.load(path)
+
+
+def forge(tmp_path, model, metadata=None, **arrays):
+    """A file with a right checksum and wrong contents, as an adversary would write it."""
+    contents = {**modelfile._to_arrays(model.predictor), **arrays}
+    text = json.dumps(
+        {
+            "format": 1,
+            "feature_names": list(model.feature_names),
+            "target_name": "y",
+            "settings": {},
+            "training": {},
+            **(metadata or {}),
+        }
+    )
+    path = tmp_path / "forged.dsfr"
+    path.write_bytes(to_bytes({**contents, "sha256": modelfile._digest(contents, text)}, {"dsfr": text}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("metadata", "arrays", "message"),
+    [
+        ({"format": 2}, {}, "model format 2.*upgrade dsfr"),
+        ({"format": None}, {}, "model format None"),
+        ({"feature_names": ["a"]}, {}, "wrong names or shapes"),
+        ({"feature_names": []}, {}, "wrong names or shapes"),
+        ({"feature_names": [1, 2, 3]}, {}, "not all text"),
+        ({"target_name": 3}, {}, "lacks 'target_name'"),
+        ({"settings": []}, {}, "lacks 'settings'"),
+        ({}, {"weights": np.ones(3)}, "wrong names or shapes"),
+        ({}, {"extra": np.ones(3)}, "wrong names or shapes"),
+        ({}, {"widths": np.zeros((3, 3))}, "not positive"),
+        ({}, {"target": np.array([0.0, -1.0])}, "not positive"),
+        ({}, {"low": np.full(3, 1e9)}, "not positive"),
+        ({}, {"shares": np.ones(3, dtype=np.int64)}, "not all float64"),
+    ],
+)
+def test_a_forged_file_is_refused(tmp_path, model, metadata, arrays, message):
+    with pytest.raises(ModelFileError, match=message):
+        dsfr.load(forge(tmp_path, model, metadata, **arrays))
+
+
+def test_a_forged_file_with_right_contents_loads(tmp_path, model):
+    assert dsfr.load(forge(tmp_path, model)).feature_names == model.feature_names
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_trace(tmp_path, model, monkeypatch):
+    path = model.save(tmp_path / "m.dsfr")
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        model.renamed(["a", "b", "c"], "z").save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m.dsfr"]
+
+
+def test_permissions_are_those_of_a_plain_file_and_stay(tmp_path, model):
+    path = model.save(tmp_path / "m.dsfr")
+    (tmp_path / "plain").write_bytes(b"")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+    path.chmod(0o600)
+    assert stat.S_IMODE(model.save(path).stat().st_mode) == 0o600
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path, model):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        model.save(tmp_path / "nowhere" / "m.dsfr")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        model.save(tmp_path)
+
+
+def test_a_loaded_model_checks_what_it_is_given(model):
+    with pytest.raises(ValueError, match=r"needs two dimensions and 3 columns: x0, x1, x2"):
+        model.predict(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="missing or infinite values in x1"):
+        model.predict(np.array([[0.0, np.nan, 0.0]]))
+
+
+def test_wavelets_cannot_be_explained(tmp_path):
+    X, _, y = make_table(0)
+    with pytest.raises(ValueError, match="wavelets, not rules"):
+        LapWNNRegressor(random_state=0).fit(X, y).model_.explain()
