@@ -41,9 +41,8 @@ format: $(READY) ## format the code and repair what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## accuracy and speed of the foundation (needs DSFR_DATA_HOME)
-	$(BIN)/python -m benchmarks.paper_numbers
-	$(BIN)/python -m benchmarks.fit_time
+bench: $(READY) ## measure accuracy and speed, store the results and show them in the README (needs DSFR_DATA_HOME)
+	$(BIN)/python -m benchmarks.run
 
 picture: $(READY) ## draw the picture of the README again
 	$(BIN)/python docs/picture.py

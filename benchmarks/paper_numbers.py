@@ -1,4 +1,4 @@
-"""Test error of SFR-ICR and FR by the paper's protocol, beside the numbers this library set out to reach.
+"""Test error of SFR-ICR and FR by the paper's protocol, beside the paper's own numbers.
 
 Median NRMSE over 10 label draws x 5 folds, 50 labels, 5 rules, fuzzifier 1.1, as many pairs as unlabelled rows, ridge
 and consistency from the paper's grid {1e-5, ..., 1}. One grid value per data set, the best **on the test folds**: this
@@ -20,7 +20,16 @@ from dsfr.core.statistics import Statistics, solve_weights
 from dsfr.datasets import hide_labels
 
 GRID = [10.0**e for e in range(-5, 1)]
-TARGETS = {
+PAPER = {
+    ("SFR-ICR", "airfoil"): 0.7423,
+    ("SFR-ICR", "ccpp"): 0.2809,
+    ("SFR-ICR", "wmsl"): 0.7648,
+    ("FR", "airfoil"): 0.6657,
+    ("FR", "ccpp"): 0.2472,
+    ("FR", "kch"): 0.5631,
+}
+"""Means of the paper's Table II, centralised."""
+LIMITS = {
     ("SFR-ICR", "airfoil"): 0.745,
     ("SFR-ICR", "ccpp"): 0.285,
     ("SFR-ICR", "wmsl"): 0.766,
@@ -28,6 +37,7 @@ TARGETS = {
     ("FR", "ccpp"): 0.25,
     ("FR", "kch"): 0.57,
 }
+"""A median above its limit fails the run."""
 
 
 def errors_over_grid(X, y, train, test, *, method: str, seed: int) -> np.ndarray:
@@ -73,13 +83,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     print(f"dsfr {dsfr.__version__}, {arguments.draws} draws x 5 folds, seed {arguments.seed}\n")
-    print(f"{'method':<8} {'data':<8} {'median NRMSE':>12} {'to reach':>9}  {'ridge':>7} {'consistency':>11}")
+    print(f"{'method':<8} {'data':<8} {'median NRMSE':>12} {'paper (mean)':>13}  {'ridge':>7} {'consistency':>11}")
     missed = 0
-    for (method, name), target in TARGETS.items():
+    for (method, name), limit in LIMITS.items():
         median, ridge, consistency = best_median(method, name, arguments.draws, arguments.seed)
-        missed += median > target
-        mark = "" if median <= target else "  MISSED"
-        print(f"{method:<8} {name:<8} {median:>12.4f} {target:>9.3f}  {ridge:>7.0e} {consistency:>11.0e}{mark}")
+        missed += median > limit
+        mark = "" if median <= limit else f"  ABOVE {limit}"
+        paper = PAPER[method, name]
+        print(f"{method:<8} {name:<8} {median:>12.4f} {paper:>13.4f}  {ridge:>7.0e} {consistency:>11.0e}{mark}")
     raise SystemExit(missed > 0)
 
 

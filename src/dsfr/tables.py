@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,7 +104,7 @@ def write_table(table: Table, path: str | Path) -> None:
         if _is_parquet(path):
             pa.parquet.write_table(table, file)
         elif path.suffix == ".gz":
-            with pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "gzip") as stream:
+            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as stream:
                 stream.write(to_csv(table).encode())
         else:
             file.write(to_csv(table).encode())

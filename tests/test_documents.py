@@ -1,0 +1,43 @@
+"""What documents say is what commands print and code does."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.run import with_results
+from dsfr import SFRRegressor
+from tests.tables import make_table
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+
+def test_the_readme_shows_the_stored_results():
+    readme = (ROOT / "README.md").read_text()
+    assert with_results(readme) == readme
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(document):
+    for link in re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text()):
+        assert (document.parent / link).exists(), link
+
+
+def test_the_documented_prediction_in_plain_numpy_is_the_model_s(tmp_path):
+    X, _, y = make_table(0)
+    model = SFRRegressor(random_state=0).fit(X, y)
+    path = model.save(tmp_path / "m.dsfr")
+    text = (ROOT / "docs" / "model-file.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL).group(1)
+    lines = [line[4:] for line in code.splitlines() if line.startswith((">>> ", "... "))]
+    namespace = {}
+    exec("\n".join(lines), namespace)
+    np.testing.assert_allclose(namespace["predict"](path, X), model.predict(X), rtol=1e-10)
+
+
+def test_every_parameter_is_documented():
+    names = set(SFRRegressor().get_params())
+    documented = set(re.findall(r"^    (\w+) : ", SFRRegressor.__doc__, flags=re.MULTILINE))
+    assert names <= documented
