@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from benchmarks.run import with_results
+
 from dsfr import SFRRegressor
 from tests.tables import make_table
 
