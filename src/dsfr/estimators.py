@@ -188,11 +188,16 @@ class SFRRegressor(_DistributedRegressor):
         Graph of SFR-G: sparse nearest neighbours, or the paper's full kernel (time grows with the square of the rows).
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph.
+    acceleration : {"anderson", None}, default="anderson"
+        Anderson acceleration of both ADMM iterations, from sums over agents; None is the paper's plain iteration.
+    relaxation : float, default=1.0
+        Over-relaxation of the weights' ADMM, between 0 and 2; 1 is none.
     cluster_penalty : float, default=None
         ADMM penalty of the clustering (rho_s). None: the mean membership mass of a cluster at an agent, doubled
         whenever the agents stop getting closer. The paper uses 0.1.
-    penalty : float, default=1.0
-        ADMM penalty of the weights (rho_p). The paper uses 0.1, which takes several times more rounds.
+    penalty : float, "balanced" or None, default=None
+        ADMM penalty of the weights (rho_p). None: from the extreme curvatures of the agents' problems. "balanced": from
+        there, doubled or halved when one residual is ten times the other. The paper uses 0.1.
     tol : float, default=1e-4
         Stop when centers have settled to ``tol``, and when the weights are provably within ``tol`` (relative) of the
         solution.
@@ -261,8 +266,10 @@ class SFRRegressor(_DistributedRegressor):
         refresh_pairs: bool = False,
         graph: str = "neighbors",
         n_neighbors: int = 10,
+        acceleration: str | None = "anderson",
+        relaxation: float = 1.0,
         cluster_penalty: float | None = None,
-        penalty: float = 1.0,
+        penalty: float | str | None = None,
         tol: float = 1e-4,
         max_rounds: int = 10_000,
         feature_ranges: Any = None,
@@ -284,6 +291,8 @@ class SFRRegressor(_DistributedRegressor):
         self.refresh_pairs = refresh_pairs
         self.graph = graph
         self.n_neighbors = n_neighbors
+        self.acceleration = acceleration
+        self.relaxation = relaxation
         self.cluster_penalty = cluster_penalty
         self.penalty = penalty
         self.tol = tol
@@ -318,7 +327,7 @@ class LapWNNRegressor(_DistributedRegressor):
         Sparse nearest neighbours, or the full kernel.
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph.
-    n_agents, solver, penalty, tol, max_rounds, feature_ranges, on_round, random_state
+    n_agents, solver, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, on_round, random_state
         As in `SFRRegressor`.
 
     Attributes
@@ -337,7 +346,9 @@ class LapWNNRegressor(_DistributedRegressor):
         n_neighbors: int = 10,
         n_agents: int = 1,
         solver: str = "admm",
-        penalty: float = 1.0,
+        acceleration: str | None = "anderson",
+        relaxation: float = 1.0,
+        penalty: float | str | None = None,
         tol: float = 1e-4,
         max_rounds: int = 10_000,
         feature_ranges: Any = None,
@@ -351,6 +362,8 @@ class LapWNNRegressor(_DistributedRegressor):
         self.n_neighbors = n_neighbors
         self.n_agents = n_agents
         self.solver = solver
+        self.acceleration = acceleration
+        self.relaxation = relaxation
         self.penalty = penalty
         self.tol = tol
         self.max_rounds = max_rounds

@@ -117,14 +117,19 @@ def weights_by(solver, engine, rules, target, **told):
     st.sampled_from(["icr", "graph", None]),
     st.floats(0.0, 1.0),
     st.floats(0.05, 10.0),
-    st.floats(0.1, 10.0),
+    st.one_of(st.floats(0.1, 10.0), st.none(), st.just("balanced")),
+    st.sampled_from(["anderson", None]),
+    st.floats(0.5, 1.9),
     st.sampled_from([1e-2, 1e-4, 1e-6]),
 )
-def test_admm_ends_within_tol_of_the_exact_weights(seed, n_agents, unlabeled, weight, ridge, penalty, tol):
+def test_admm_ends_within_tol_of_the_exact_weights(
+    seed, n_agents, unlabeled, weight, ridge, penalty, acceleration, relaxation, tol
+):
     X, _, y = make_table(seed, n_features=2)
     shards = list(make_shards(X, y, owners_of(seed, len(y), n_agents)).values())
     told = {"n_rules": 3, "unlabeled": unlabeled, "consistency": weight, "smoothness": weight, "seed": seed}
-    told |= {"ridge": ridge, "penalty": penalty, "tol": tol, "max_rounds": 50_000}
+    told |= {"ridge": ridge, "penalty": penalty, "acceleration": acceleration, "relaxation": relaxation}
+    told |= {"tol": tol, "max_rounds": 50_000}
     engine = InProcessEngine(shards, TASKS)
     population = survey(engine, Settings(**told))
     rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda info: None)

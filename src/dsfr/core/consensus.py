@@ -1,7 +1,8 @@
 """Consensus ADMM: what an agent does in a round, what the coordinator makes of the sums, and when to stop.
 
-Both problems share one form: every agent holds a copy of a variable, a consensus is agreed, and a dual per agent pulls
-the copies together. Duals are unscaled, as in the paper (``lambda_s`` and ``beta_l``).
+Every agent holds a copy of a variable (its centers ``m^l``, its weights ``w^l``) and a dual; a consensus ``z`` is
+agreed. All that an agent must remember is its state ``x = z + dual / penalty``: copies and duals of the paper follow
+from it, the consensus needs the sum of the states alone, and a round is a fixed-point map ``x -> x + (copy - z)``.
 """
 
 from __future__ import annotations
@@ -24,48 +25,53 @@ class RoundInfo:
     """``"clusters"`` or ``"weights"``."""
     round: int
     objective: float
-    """Value of the objective at the shared variables this round began with (for DFCM: at the agents' own centers)."""
+    """Value of the objective at the consensus this round began with (for DFCM: at the agents' own centers)."""
     primal_residual: float
-    """Norm of the differences between the agents' copies and the consensus; 0 where agents share sums."""
+    """Distance of the agents' copies from the consensus they were made from; 0 where agents share sums."""
     dual_residual: float
     """Penalty times the change of the consensus, times the square root of the number of agents."""
     error_bound: float
-    """Weights: upper bound of the relative distance to the solution. Clusters: largest move of a center coordinate."""
+    """Weights: upper bound of the relative distance to the solution. Clusters: how far a pooled step moves a center."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One agent's copy of the shared variable, and its dual."""
-
-    value: Array
-    dual: Array
-
-    def ascend(self, consensus: Array, penalty: float) -> Copy:
-        """Dual step, paper eq. (25) and (35)."""
-        return Copy(self.value, self.dual + penalty * (self.value - consensus))
-
-    def primal_square(self, consensus: Array) -> float:
-        """Squared distance to the consensus: an agent's part of the primal residual."""
-        return float(np.sum((self.value - consensus) ** 2))
-
-
-def local_centers(copy: Copy, sums: ClusterSums, consensus: Array, penalty: float) -> Copy:
+def local_centers(sums: ClusterSums, consensus: Array, state: Array, penalty: float) -> Array:
     """DFCM's local step, paper eq. (26): centers from the agent's sums, held back towards the consensus."""
-    numerator = sums.total - copy.dual + penalty * consensus
-    return Copy(numerator / (sums.mass + penalty)[:, None], copy.dual)
+    return (sums.total + penalty * (2.0 * consensus - state)) / (sums.mass + penalty)[:, None]
 
 
-def local_weights(copy: Copy, factor: Array, moment: Array, consensus: Array, penalty: float) -> Copy:
+def local_weights(factor: Array, moment: Array, consensus: Array, state: Array, penalty: float) -> Array:
     """DICR's local step, paper eq. (36), with the Cholesky factor of ``A_l + penalty I``.
 
     Deviates from eq. (37), which prints ``mu I``: the derivation from eq. (32) gives ``rho_p I``; see docs/adr/0005.
     """
-    return Copy(solve_factored(factor, moment + penalty * consensus - copy.dual), copy.dual)
+    return solve_factored(factor, moment + penalty * (2.0 * consensus - state))
 
 
-def consensus_of(proposals: Array, n_agents: int, penalty: float, ridge: float = 0.0) -> Array:
-    """Consensus from ``sum_l (dual_l + penalty value_l)``, paper eq. (27) (ridge 0) and (38)."""
-    return proposals / (ridge + penalty * n_agents)
+def consensus_of(state_sum: Array, n_agents: int, penalty: float, ridge: float = 0.0) -> Array:
+    """Consensus from the sum of all states, paper eq. (27) (ridge 0) and (38)."""
+    return penalty * state_sum / (ridge + penalty * n_agents)
+
+
+def rescaled(state: Array, consensus: Array, ratio: float) -> Array:
+    """The state under another penalty (``ratio`` = old / new): the dual stays, and so does the consensus."""
+    return consensus + ratio * (state - consensus)
+
+
+def spectral_penalty(largest: float, smallest: float, ridge: float, n_agents: int) -> float:
+    """Penalty between the extreme curvatures of an agent's problem, which carries its share of the ridge.
+
+    For one quadratic with eigenvalues in ``[a, b]`` the rate of ADMM is best at ``sqrt(ab)`` (Ghadimi et al. 2015).
+    """
+    return float(np.sqrt(largest * (smallest + ridge / n_agents)))
+
+
+def balanced_penalty(penalty: float, primal: float, dual: float) -> float:
+    """Residual balancing, Boyd et al. 2011, section 3.4.1: double or halve when one residual is ten times the other."""
+    if primal > 10.0 * dual:
+        return 2.0 * penalty
+    if dual > 10.0 * primal:
+        return penalty / 2.0
+    return penalty
 
 
 def dual_residual(consensus: Array, previous: Array, n_agents: int, penalty: float) -> float:
@@ -82,17 +88,6 @@ def stalled(residuals: Sequence[float], window: int = 20) -> bool:
     if len(residuals) < 2 * window or len(residuals) % window:
         return False
     return min(residuals[-window:]) > 0.95 * min(residuals[-2 * window : -window])
-
-
-def residuals_within(
-    primal: float, dual: float, *, copies_norm: float, duals_norm: float, size: int, tol: float
-) -> bool:
-    """Stopping rule of Boyd et al. 2011, section 3.3.1, with ``tol`` as absolute and relative tolerance.
-
-    ``size`` counts the entries of all copies together; ``copies_norm`` and ``duals_norm`` are norms of all stacked.
-    """
-    absolute = tol * float(np.sqrt(size))
-    return primal <= absolute + tol * copies_norm and dual <= absolute + tol * duals_norm
 
 
 SMALL_WEIGHTS = 1e-6

@@ -9,23 +9,18 @@ import numpy as np
 from dsfr.bundles import Bundle
 from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
-from dsfr.core.consensus import (
-    Copy,
-    RoundInfo,
-    consensus_of,
-    dual_residual,
-    local_centers,
-    residuals_within,
-    stalled,
-)
+from dsfr.core.consensus import RoundInfo, consensus_of, dual_residual, local_centers, rescaled, stalled
 from dsfr.core.rules import Rules, rule_widths
 from dsfr.engines import Engine
+from dsfr.protocol.iteration import Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, scalar, unpack
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.survey import Population, has_ticket, scaled_rows
 
 STAGE = "clusters"
+MEMORY = 10
+"""Rounds that acceleration combines."""
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
 
@@ -34,7 +29,7 @@ Observer = Callable[[RoundInfo], None]
 
 def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (gather): fuzzy c-means on the own rows, by the holder of the ticket alone; the others send nothing."""
-    memory = {**memory, "fuzzifier": broadcast["fuzzifier"]}
+    memory = {**forget(memory), "fuzzifier": broadcast["fuzzifier"]}
     if not has_ticket(shard, memory, float(broadcast["ticket"])):
         return memory, {}
     X = scaled_rows(shard, memory)
@@ -56,23 +51,27 @@ def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 
 
 def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): one round of DFCM, paper Algorithm 1.
-
-    The dual step of the previous round comes first, because it needs the consensus that is known only now.
-    """
+    """Task (sum): one round of DFCM, paper Algorithm 1. The state is that of ADMM, and the local centers."""
     consensus, penalty = broadcast["centers"], float(broadcast["penalty"])
-    copy = _center_copy(memory, consensus).ascend(consensus, penalty)
-    sums = ClusterSums.of(scaled_rows(shard, memory), copy.value, float(memory["fuzzifier"]))
-    moved = local_centers(copy, sums, consensus, penalty)
+    state = recall(memory, broadcast)
+    if state is None:
+        state = np.stack([consensus, consensus]).ravel()
+    x, centers = state.reshape(2, *consensus.shape)
+    x = rescaled(x, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
+    sums = ClusterSums.of(scaled_rows(shard, memory), centers, float(memory["fuzzifier"]))
+    moved = local_centers(sums, consensus, x, penalty)
+    image = np.stack([x + moved - consensus, moved]).ravel()
+    apart = centers - consensus
+    memory, products = remember(memory, broadcast, np.stack([x, centers]).ravel(), image)
     contribution = {
-        "proposal": moved.dual + penalty * moved.value,
-        "objective": scalar(sums.objective),
-        "primal_square": scalar(copy.primal_square(consensus)),
-        "copy_square": scalar(np.sum(copy.value**2)),
-        "dual_square": scalar(np.sum(copy.dual**2)),
+        "image": image,
+        "products": products,
+        **pack(sums),
+        "lagrangian": scalar(sums.objective + penalty * (np.vdot(x - consensus, apart) + np.vdot(apart, apart) / 2)),
+        "primal_square": scalar(np.sum((moved - consensus) ** 2)),
         "present": scalar(1.0),
     }
-    return {**memory, "center_copy": moved.value, "center_dual": moved.dual}, contribution
+    return {**memory, "local_centers": moved, "penalty": broadcast["penalty"]}, contribution
 
 
 def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -82,8 +81,7 @@ def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
 
 def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): local variances about local centers times the number of rows, paper eq. (18) and (19)."""
-    centers = _center_copy(memory, broadcast["centers"]).value
-    spread = _spread(shard, memory, centers)
+    spread = _spread(shard, memory, memory.get("local_centers", broadcast["centers"]))
     weight = len(shard.y) * (spread.mass > 0.0)
     contribution = {"mass": spread.mass, "weight": weight, "square": weight[:, None] * spread.variances}
     return memory, contribution
@@ -130,32 +128,29 @@ def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: 
 def _consensus_centers(
     engine: Engine, settings: Settings, population: Population, centers: Array, observe: Observer
 ) -> tuple[Array, bool]:
-    """DFCM: residuals of a round are known in the next one, when agents have seen its consensus."""
+    """DFCM; stops when a step of pooled fuzzy c-means would move no center, and agents agree, both to ``tol``."""
     penalty = _cluster_penalty(engine, settings, population)
-    previous = centers
-    residuals: list[float] = []
+    iteration = Iteration(MEMORY if settings.acceleration else 0)
+    previous, residuals = centers, list[float]()
     for round_number in range(1, settings.max_rounds + 1):
-        sums = engine.sum("cluster_consensus", {"centers": centers, "penalty": scalar(penalty)})
+        message = {"centers": centers, "penalty": scalar(penalty), **iteration.message()}
+        sums = engine.sum("cluster_consensus", message)
+        state_sum = iteration.receive(sums, merit=float(sums["lagrangian"]))
         primal = float(np.sqrt(sums["primal_square"]))
-        present = int(sums["present"])
-        dual = dual_residual(centers, previous, present, penalty)
-        settled = round_number > 1 and residuals_within(
-            primal,
-            dual,
-            copies_norm=float(np.sqrt(sums["copy_square"])),
-            duals_norm=float(np.sqrt(sums["dual_square"])),
-            size=present * centers.size,
-            tol=settings.tol,
-        )
-        previous, centers = centers, consensus_of(sums["proposal"], present, penalty)
-        move = float(np.abs(centers - previous).max())
+        dual = dual_residual(centers, previous, iteration.present, penalty)
+        move = float(np.abs(unpack(ClusterSums, sums).centers(centers) - centers).max())
         observe(RoundInfo(STAGE, round_number, float(sums["objective"]), primal, dual, move))
-        if settled:
+        if max(move, primal / np.sqrt(iteration.present * centers.size)) <= settings.tol:
             return centers, True
         residuals.append(primal)
-        # Agents that disagree by more than the consensus moves are circling; while it moves on, they just lag behind.
-        if settings.cluster_penalty is None and stalled(residuals) and primal > dual / penalty:
-            penalty, residuals = 2.0 * penalty, []
+        # Agents that disagree by more than the consensus moves are circling; while it moves on, they only lag behind.
+        raised = settings.cluster_penalty is None and stalled(residuals) and primal > 2.0 * dual / penalty
+        if raised:
+            iteration.restart()
+            state_sum, residuals = sums["image"], []
+        x_sum = state_sum.reshape(2, *centers.shape)[0]
+        previous, centers = centers, consensus_of(x_sum, iteration.present, penalty)
+        penalty *= 2.0 if raised else 1.0
     return centers, False
 
 
@@ -172,12 +167,6 @@ def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> Cluster
     pooled = engine.sum("local_spread", {"centers": centers})
     weight = np.maximum(pooled["weight"], 1.0)
     return ClusterSpread(pooled["mass"], pooled["mass"][:, None] * pooled["square"] / weight[:, None])
-
-
-def _center_copy(memory: Bundle, consensus: Array) -> Copy:
-    if "center_copy" not in memory:
-        return Copy(consensus, np.zeros_like(consensus))
-    return Copy(memory["center_copy"], memory["center_dual"])
 
 
 def _spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterSpread:

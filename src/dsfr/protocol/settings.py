@@ -34,8 +34,10 @@ class Settings:
     graph: str = "neighbors"
     n_neighbors: int = 10
     solver: str = "admm"
+    acceleration: str | None = "anderson"
+    relaxation: float = 1.0
     cluster_penalty: float | None = None
-    penalty: float = 1.0
+    penalty: float | str | None = None
     tol: float = 1e-4
     max_rounds: int = 10_000
     feature_ranges: tuple[tuple[float, ...], tuple[float, ...]] | None = None
@@ -85,6 +87,8 @@ def _one_of(*choices: str | None) -> _Rule:
     return _Rule(lambda value: value in choices, "one of " + ", ".join(map(repr, choices)))
 
 
+_POSITIVE = _number(0, "a number > 0", strict=True)
+
 _RULES = {
     "basis": _one_of("rules", "wavelets"),
     "n_rules": _count(1, "a whole number >= 1; usual values are 3 to 20"),
@@ -109,7 +113,14 @@ _RULES = {
     "cluster_penalty": _number(
         0, "a number > 0, or None to follow the mean cluster mass of an agent", strict=True, or_none=True
     ),
-    "penalty": _number(0, "a number > 0; the paper uses 0.1", strict=True),
+    "acceleration": _one_of("anderson", None),
+    "relaxation": _Rule(
+        lambda value: _POSITIVE.holds(value) and value < 2, "a number > 0 and < 2; 1 is plain ADMM, 1.6 is usual"
+    ),
+    "penalty": _Rule(
+        lambda value: value is None or value == "balanced" or _POSITIVE.holds(value),
+        "a number > 0 (the paper uses 0.1), 'balanced', or None for one from the curvature of the problem",
+    ),
     "tol": _number(0, "a number > 0; 1e-4 is usual", strict=True),
     "max_rounds": _count(1, "a whole number >= 1"),
     "seed": _count(0, "a whole number >= 0"),

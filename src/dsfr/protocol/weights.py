@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 
 from dsfr.bundles import Bundle
 from dsfr.core.arrays import Array
 from dsfr.core.consensus import (
-    Copy,
     RoundInfo,
+    balanced_penalty,
     consensus_of,
     dual_residual,
     local_weights,
     relative_error_bound,
+    rescaled,
+    spectral_penalty,
 )
 from dsfr.core.consistency import consistency_gram
 from dsfr.core.features import Basis
@@ -25,12 +28,17 @@ from dsfr.core.scaling import Moments
 from dsfr.core.statistics import Quadratic, Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
+from dsfr.protocol.iteration import Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, scalar, unpack, unpack_basis
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.survey import scaled_rows
 
 STAGE = "weights"
+MEMORY = 20
+"""Rounds that acceleration combines."""
+MAX_BALANCING = 200
+"""Rounds in which residual balancing may change the penalty: for ever, it need not converge."""
 _AS_MANY_AS_ROWS = -1
 
 Observer = Callable[[RoundInfo], None]
@@ -42,33 +50,45 @@ def statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle,
 
 
 def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): compute the own statistics and keep them; tell only how many labelled rows took part."""
+    """Task (sum): compute the own statistics and keep them; tell only between which curvatures they lie."""
     own = _statistics(shard, memory, broadcast)
-    memory = {**memory, **broadcast, **pack(own.quadratic(float(broadcast["unlabeled_weight"])))}
-    return {**memory, "gram": own.gram}, {"n_labeled": scalar(own.n_labeled)}
+    quadratic = own.quadratic(float(broadcast["unlabeled_weight"]))
+    curvatures = np.linalg.eigvalsh(quadratic.curvature)
+    kept = {**forget(memory), **broadcast, **pack(quadratic), "gram": own.gram}
+    contribution = {
+        "largest": scalar(max(curvatures[-1], 0.0)),
+        "smallest": scalar(max(curvatures[0], 0.0)),
+        "present": scalar(1.0),
+    }
+    return kept, contribution
 
 
 def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): one round of DICR, paper Algorithm 2.
 
-    The dual step of the previous round comes first, because it needs the consensus that is known only now. Gradient and
-    objective are those of the consensus, so that their sums belong to the pooled problem.
+    Gradient and objective are those of the consensus, so that their sums belong to the pooled problem.
     """
     if "redraw" in broadcast:
         memory = _redraw_pairs(shard, memory, int(broadcast["redraw"]))
     consensus, penalty = broadcast["consensus"], float(broadcast["penalty"])
+    state = recall(memory, broadcast)
+    if state is None:
+        state = np.zeros_like(consensus)
+    state = rescaled(state, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
     memory = _factorized(memory, penalty)
     quadratic = unpack(Quadratic, memory)
-    copy = _weight_copy(memory, consensus).ascend(consensus, penalty)
-    moved = local_weights(copy, memory["factor"], quadratic.moment, consensus, penalty)
+    weights = local_weights(memory["factor"], quadratic.moment, consensus, state, penalty)
+    image = state + float(broadcast["relaxation"]) * (weights - consensus)
+    memory, products = remember(memory, broadcast, state, image)
     contribution = {
-        "proposal": moved.dual + penalty * moved.value,
+        "image": image,
+        "products": products,
         "gradient": quadratic.gradient(consensus),
         "objective": scalar(quadratic.value(consensus)),
-        "primal_square": scalar(copy.primal_square(consensus)),
+        "primal_square": scalar(np.sum((weights - consensus) ** 2)),
         "present": scalar(1.0),
     }
-    return {**memory, "weight_copy": moved.value, "weight_dual": moved.dual}, contribution
+    return memory, contribution
 
 
 def agree_weights(
@@ -101,24 +121,43 @@ def _consensus_weights(
     engine: Engine, settings: Settings, broadcast: Bundle, n_outputs: int, observe: Observer
 ) -> tuple[Array, bool]:
     """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
-    engine.sum("prepare_weights", {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)})
-    penalty, ridge = settings.penalty, settings.ridge
+    told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
+    penalty = _start_penalty(settings, engine.sum("prepare_weights", told))
+    ridge, redraws = settings.ridge, settings.refresh_pairs and settings.unlabeled == "icr"
+    # New pairs every round are a new map every round: there is nothing to extrapolate.
+    iteration = Iteration(MEMORY if settings.acceleration and not redraws else 0)
     previous = consensus = np.zeros(n_outputs)
     for round_number in range(1, settings.max_rounds + 1):
-        message = {"consensus": consensus, "penalty": scalar(penalty)}
-        if settings.refresh_pairs and settings.unlabeled == "icr":
+        message = {"consensus": consensus, "penalty": scalar(penalty), "relaxation": scalar(settings.relaxation)}
+        if redraws:
             message["redraw"] = np.asarray(round_number, dtype=np.int64)
-        sums = engine.sum("weight_consensus", message)
+        sums = engine.sum("weight_consensus", message | iteration.message())
+        state_sum = iteration.receive(sums)
         bound = relative_error_bound(sums["gradient"] + ridge * consensus, consensus, ridge)
         objective = float(sums["objective"]) + ridge / 2 * float(consensus @ consensus)
         primal = float(np.sqrt(sums["primal_square"]))
-        present = int(sums["present"])
-        dual = dual_residual(consensus, previous, present, penalty)
+        dual = dual_residual(consensus, previous, iteration.present, penalty)
         observe(RoundInfo(STAGE, round_number, objective, primal, dual, bound))
         if bound <= settings.tol:
             return consensus, True
-        previous, consensus = consensus, consensus_of(sums["proposal"], present, penalty, ridge)
+        balanced = penalty
+        if settings.penalty == "balanced" and 1 < round_number <= MAX_BALANCING:
+            balanced = balanced_penalty(penalty, primal, dual)
+        if balanced != penalty:
+            iteration.restart()
+            state_sum = sums["image"]
+        previous, consensus = consensus, consensus_of(state_sum, iteration.present, penalty, ridge)
+        penalty = balanced
     return consensus, False
+
+
+def _start_penalty(settings: Settings, spectrum: Bundle) -> float:
+    """The paper's ``rho_p`` if it is given, else one from the mean extreme curvatures of the agents' problems."""
+    if isinstance(settings.penalty, Real):
+        return float(settings.penalty)
+    present = int(spectrum["present"])
+    largest, smallest = (float(spectrum[name]) / present for name in ("largest", "smallest"))
+    return spectral_penalty(largest or 1.0, smallest, settings.ridge, present)
 
 
 def _penalty_on_unlabeled(settings: Settings) -> Bundle:
@@ -169,13 +208,7 @@ def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
 
 
 def _factorized(memory: Bundle, penalty: float) -> Bundle:
-    if "factor" in memory and float(memory["factor_penalty"]) == penalty:
+    if "factor" in memory and float(memory["penalty"]) == penalty:
         return memory
     factor = cholesky(memory["curvature"] + penalty * np.eye(len(memory["moment"])))
-    return {**memory, "factor": factor, "factor_penalty": scalar(penalty)}
-
-
-def _weight_copy(memory: Bundle, consensus: Array) -> Copy:
-    if "weight_copy" not in memory:
-        return Copy(consensus, np.zeros_like(consensus))
-    return Copy(memory["weight_copy"], memory["weight_dual"])
+    return {**memory, "factor": factor, "penalty": scalar(penalty)}
