@@ -7,7 +7,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
-NAMES = ("paper_numbers", "fit_time")
+NAMES = ("paper_numbers", "fit_time", "rounds")
 
 
 def with_results(readme: str) -> str:

@@ -130,6 +130,12 @@ def test_agents_and_hidden_labels(table, tmp_path):
     assert "NRMSE on the 18 hidden labels" in result.output
 
 
+def test_few_rounds(table, tmp_path):
+    out = tmp_path / "m.dsfr"
+    assert run("fit", table, "--target", "noise", "--agent-column", "site", "--few-rounds", "-o", out).exit_code == 0
+    assert dsfr.load(out).training["rounds"] == 6
+
+
 def test_features_can_be_chosen(table, tmp_path):
     out = tmp_path / "m.dsfr"
     assert run("fit", table, "--target", "noise", "--features", "depth, speed", "-o", out).exit_code == 0

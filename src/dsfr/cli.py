@@ -113,6 +113,7 @@ def demo(seed: int, output: str) -> None:
     "--pairs", type=click.IntRange(min=1), metavar="N", help="Pairs per agent.  [default: as unlabelled rows]"
 )
 @click.option("--solver", default="admm", show_default=True, type=click.Choice(["admm", "exact"]))
+@click.option("--few-rounds", is_flag=True, help="Train in six rounds, where a round costs seconds.")
 @click.option("--tol", default=1e-4, show_default=True, help="Relative accuracy of the agreed weights.")
 @click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")

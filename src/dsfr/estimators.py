@@ -179,6 +179,10 @@ class SFRRegressor(_DistributedRegressor):
     solver : {"admm", "exact"}, default="admm"
         How agents agree: by consensus ADMM as in the paper (DFCM and DICR), or by sums, which give the pooled solution
         exactly and in few rounds. A single agent always uses sums.
+    rounds : {"many", "few"}, default="many"
+        "few" trains in six rounds, for links where a round costs seconds: every agent clusters its own rows, the local
+        centers (which the coordinator sees one by one) are merged and refined twice, and everything else is sums. The
+        centers are then not fully converged; ``solver`` does not matter.
     width_pooling : {"exact", "paper"}, default="exact"
         Widths over agents: those of the pooled rows, or the paper's average of local variances.
     refresh_pairs : bool, default=False
@@ -262,6 +266,7 @@ class SFRRegressor(_DistributedRegressor):
         mix_concentration: float = 0.75,
         n_agents: int = 1,
         solver: str = "admm",
+        rounds: str = "many",
         width_pooling: str = "exact",
         refresh_pairs: bool = False,
         graph: str = "neighbors",
@@ -287,6 +292,7 @@ class SFRRegressor(_DistributedRegressor):
         self.mix_concentration = mix_concentration
         self.n_agents = n_agents
         self.solver = solver
+        self.rounds = rounds
         self.width_pooling = width_pooling
         self.refresh_pairs = refresh_pairs
         self.graph = graph
@@ -327,7 +333,7 @@ class LapWNNRegressor(_DistributedRegressor):
         Sparse nearest neighbours, or the full kernel.
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph.
-    n_agents, solver, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, on_round, random_state
+    n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, on_round, random_state
         As in `SFRRegressor`.
 
     Attributes
@@ -346,6 +352,7 @@ class LapWNNRegressor(_DistributedRegressor):
         n_neighbors: int = 10,
         n_agents: int = 1,
         solver: str = "admm",
+        rounds: str = "many",
         acceleration: str | None = "anderson",
         relaxation: float = 1.0,
         penalty: float | str | None = None,
@@ -362,6 +369,7 @@ class LapWNNRegressor(_DistributedRegressor):
         self.n_neighbors = n_neighbors
         self.n_agents = n_agents
         self.solver = solver
+        self.rounds = rounds
         self.acceleration = acceleration
         self.relaxation = relaxation
         self.penalty = penalty

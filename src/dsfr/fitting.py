@@ -40,6 +40,7 @@ class FitOptions:
     width_scale: float
     pairs: int | None
     solver: str
+    few_rounds: bool
     tol: float
     max_rounds: int
     seed: int
@@ -101,6 +102,7 @@ def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> An
         "smoothness": options.smoothness,
         "ridge": options.ridge,
         "solver": options.solver,
+        "rounds": "few" if options.few_rounds else "many",
         "tol": options.tol,
         "max_rounds": options.max_rounds,
         "n_agents": options.agents or 1,

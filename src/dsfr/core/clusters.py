@@ -14,6 +14,7 @@ from dsfr.core.arrays import Array, row_blocks
 
 FARTHEST = 1e300
 """Squared distances are capped here: farther away, every center is equally far."""
+N_MERGE_STARTS = 10
 
 
 def squared_distances(X: Array, centers: Array) -> Array:
@@ -61,17 +62,20 @@ class ClusterSums:
     objective: float
 
     @classmethod
-    def of(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSums:
-        """Sums over the rows of ``X`` with memberships from ``centers``."""
+    def of(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None = None) -> ClusterSums:
+        """Sums over the rows of ``X`` with memberships from ``centers``; a row of weight 2 counts as two rows."""
         sums = cls(np.zeros(len(centers)), np.zeros_like(centers), 0.0)
         for block in row_blocks(len(X)):
-            sums = sums + cls._of_block(X[block], centers, fuzzifier)
+            weights = None if row_weights is None else row_weights[block]
+            sums = sums + cls._of_block(X[block], centers, fuzzifier, weights)
         return sums
 
     @classmethod
-    def _of_block(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSums:
+    def _of_block(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None) -> ClusterSums:
         distances = squared_distances(X, centers)
         weights = np.exp(fuzzifier * log_memberships(distances, fuzzifier))
+        if row_weights is not None:
+            weights *= row_weights[:, None]
         return cls(weights.sum(axis=0), weights.T @ X, 0.5 * float(np.vdot(weights, distances)))
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
@@ -113,27 +117,39 @@ class ClusterSpread:
         return np.where(filled[:, None], self.square / np.where(filled, self.mass, 1.0)[:, None], 0.0)
 
 
-def seed_centers(X: Array, n_centers: int, rng: np.random.Generator) -> Array:
+def merge_centers(centers: Array, masses: Array, n_centers: int, fuzzifier: float, rng: np.random.Generator) -> Array:
+    """Centers of centers: fuzzy c-means of local centers weighted by their clusters' masses; best of several starts."""
+    attempts = []
+    for _ in range(N_MERGE_STARTS):
+        start = seed_centers(centers, n_centers, rng, masses)
+        merged = fuzzy_c_means(centers, start, fuzzifier=fuzzifier, tol=1e-6, max_rounds=300, row_weights=masses)
+        attempts.append((ClusterSums.of(centers, merged, fuzzifier, masses).objective, merged))
+    return min(attempts, key=lambda attempt: attempt[0])[1]
+
+
+def seed_centers(X: Array, n_centers: int, rng: np.random.Generator, row_weights: Array | None = None) -> Array:
     """Rows far from each other (k-means++) to start from; shape (n_centers, d).
 
     Where the table has fewer distinct rows than centers, the rest are drawn uniformly from the scaled cube [-1, 1]^d.
     """
     centers = np.empty((n_centers, X.shape[1]))
-    nearest = np.ones(len(X))
+    weights = np.ones(len(X)) if row_weights is None else row_weights
+    chances = weights
+    nearest = np.full(len(X), FARTHEST)
     for k in range(n_centers):
-        if nearest.sum() > 0.0:
-            centers[k] = X[rng.choice(len(X), p=nearest / nearest.sum())]
-        else:
-            centers[k] = rng.uniform(-1.0, 1.0, X.shape[1])
-        distances = squared_distances(X, centers[k : k + 1])[:, 0]
-        nearest = distances if k == 0 else np.minimum(nearest, distances)
+        total = chances.sum()
+        centers[k] = X[rng.choice(len(X), p=chances / total)] if total > 0.0 else rng.uniform(-1.0, 1.0, X.shape[1])
+        nearest = np.minimum(nearest, squared_distances(X, centers[k : k + 1])[:, 0])
+        chances = weights * nearest
     return centers
 
 
-def fuzzy_c_means(X: Array, centers: Array, *, fuzzifier: float, tol: float, max_rounds: int) -> Array:
+def fuzzy_c_means(
+    X: Array, centers: Array, *, fuzzifier: float, tol: float, max_rounds: int, row_weights: Array | None = None
+) -> Array:
     """Centers after at most ``max_rounds`` steps, or once no coordinate moves by more than ``tol``."""
     for _ in range(max_rounds):
-        previous, centers = centers, ClusterSums.of(X, centers, fuzzifier).centers(centers)
+        previous, centers = centers, ClusterSums.of(X, centers, fuzzifier, row_weights).centers(centers)
         if np.abs(centers - previous).max() <= tol:
             break
     return centers

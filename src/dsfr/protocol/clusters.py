@@ -32,16 +32,20 @@ def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     memory = {**forget(memory), "fuzzifier": broadcast["fuzzifier"]}
     if not has_ticket(shard, memory, float(broadcast["ticket"])):
         return memory, {}
+    return memory, {"centers": local_clustering(shard, memory, broadcast)}
+
+
+def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
+    """Centers of one agent's rows by fuzzy c-means from a start of its own."""
     X = scaled_rows(shard, memory)
     rng = shard.rng(int(memory["seed"]), Purpose.START)
-    centers = fuzzy_c_means(
+    return fuzzy_c_means(
         X,
         seed_centers(X, int(broadcast["n_rules"]), rng),
         fuzzifier=float(broadcast["fuzzifier"]),
         tol=float(broadcast["tol"]),
         max_rounds=int(broadcast["max_steps"]),
     )
-    return memory, {"centers": centers}
 
 
 def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -92,25 +96,35 @@ def agree_rules(
 ) -> tuple[Rules, Array, bool]:
     """Rules over all agents' rows, each rule's share of the rows, and whether the centers have converged."""
     start = _start(engine, settings, population)
-    if settings.solver == "exact" or engine.n_agents == 1:
+    if settings.sums_only or engine.n_agents == 1:
         centers, converged = _exact_centers(engine, settings, start, observe)
     else:
         centers, converged = _consensus_centers(engine, settings, population, start, observe)
+    return *rules_about(engine, settings, centers), converged
+
+
+def rules_about(engine: Engine, settings: Settings, centers: Array) -> tuple[Rules, Array]:
+    """Rules with these centers and widths from all agents' rows, and each rule's share of the rows."""
     spread = _agree_spread(engine, settings, centers)
     rules = Rules(centers, rule_widths(spread.variances, settings.width_scale))
-    return rules, spread.mass / spread.mass.sum(), converged
+    return rules, spread.mass / spread.mass.sum()
 
 
-def _start(engine: Engine, settings: Settings, population: Population) -> Array:
-    broadcast = {
-        "ticket": scalar(population.ticket),
+def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_STEPS) -> Bundle:
+    """What an agent must know to cluster its own rows."""
+    return {
+        "ticket": scalar(ticket),
         "n_rules": np.asarray(settings.n_rules, dtype=np.int64),
         "fuzzifier": scalar(settings.fuzzifier),
         "tol": scalar(settings.tol),
-        # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
-        "max_steps": np.asarray(0 if engine.n_agents == 1 else MAX_LOCAL_STEPS, dtype=np.int64),
+        "max_steps": np.asarray(max_steps, dtype=np.int64),
     }
-    return engine.gather("start_centers", broadcast)[0]["centers"]
+
+
+def _start(engine: Engine, settings: Settings, population: Population) -> Array:
+    # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
+    max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
+    return engine.gather("start_centers", start_message(settings, population.ticket, max_steps))[0]["centers"]
 
 
 def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dsfr.bundles import Bundle
+from dsfr.core.arrays import Array
 from dsfr.core.rules import Rules
+from dsfr.core.statistics import Statistics
 from dsfr.core.wavelets import Wavelets
 
 T = TypeVar("T")
@@ -28,6 +30,32 @@ def unpack(kind: type[T], bundle: Bundle) -> T:
     """The dataclass whose fields are in the bundle, among other arrays perhaps."""
     arrays = {field.name: bundle[field.name] for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: float(array) if array.ndim == 0 else array for name, array in arrays.items()})
+
+
+def pack_statistics(value: Statistics, *, with_penalty: bool) -> Bundle:
+    """Statistics with the upper triangles of their symmetric matrices, and without a penalty that nobody has."""
+    bundle = pack(value) | {"gram": upper_triangle(value.gram)}
+    bundle.pop("unlabeled_gram")
+    return bundle | {"unlabeled_gram": upper_triangle(value.unlabeled_gram)} if with_penalty else bundle
+
+
+def unpack_statistics(bundle: Bundle) -> Statistics:
+    """The statistics in a bundle of `pack_statistics`."""
+    p = len(bundle["moment"])
+    penalty = symmetric(bundle["unlabeled_gram"], p) if "unlabeled_gram" in bundle else np.zeros((p, p))
+    return unpack(Statistics, bundle | {"gram": symmetric(bundle["gram"], p), "unlabeled_gram": penalty})
+
+
+def upper_triangle(matrix: Array) -> Array:
+    """Upper triangle of a symmetric matrix, row by row; shape (p(p+1)/2,)."""
+    return matrix[np.triu_indices(len(matrix))]
+
+
+def symmetric(triangle: Array, size: int) -> Array:
+    """The symmetric matrix of an upper triangle; shape (size, size)."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    return matrix + np.triu(matrix, 1).T
 
 
 def unpack_basis(bundle: Bundle) -> Rules | Wavelets:

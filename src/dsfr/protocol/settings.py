@@ -34,6 +34,7 @@ class Settings:
     graph: str = "neighbors"
     n_neighbors: int = 10
     solver: str = "admm"
+    rounds: str = "many"
     acceleration: str | None = "anderson"
     relaxation: float = 1.0
     cluster_penalty: float | None = None
@@ -49,6 +50,11 @@ class Settings:
             rule = _RULES.get(field.name)
             if rule is not None and not rule.holds(value):
                 raise ValueError(f"{field.name}={value!r} must be {rule.text}")
+
+    @property
+    def sums_only(self) -> bool:
+        """Whether agents agree by sums, and not by ADMM."""
+        return self.solver == "exact" or self.rounds == "few"
 
     @property
     def unlabeled_weight(self) -> float:
@@ -110,6 +116,7 @@ _RULES = {
     "graph": _one_of("neighbors", "full"),
     "n_neighbors": _count(1, "a whole number >= 1; 10 is usual"),
     "solver": _one_of("admm", "exact"),
+    "rounds": _one_of("many", "few"),
     "cluster_penalty": _number(
         0, "a number > 0, or None to follow the mean cluster mass of an agent", strict=True, or_none=True
     ),

@@ -63,7 +63,32 @@ def scaled_rows(shard: Shard, memory: Bundle) -> Array:
 
 
 def survey(engine: Engine, settings: Settings) -> Population:
-    """Agree on scaling in two rounds.
+    """Agree on scaling in two rounds: `first_look`, then counts and moments."""
+    look = first_look(engine, settings)
+    return look.population(engine.sum("agree", look.message()))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """What one round of maxima tells."""
+
+    ranges: Ranges
+    target_origin: float
+    ticket: float
+
+    def message(self) -> Bundle:
+        """What `agree` needs to know."""
+        return {"low": self.ranges.low, "high": self.ranges.high, "target_origin": scalar(self.target_origin)}
+
+    def population(self, counted: Bundle) -> Population:
+        """Complete with what `agree` has summed."""
+        n, total, square = (float(counted[name]) for name in ("n_labeled", "target_total", "target_square"))
+        target = Moments(n, total, square, self.target_origin)
+        return Population(self.ranges, target, float(counted["n_samples"]), self.ticket)
+
+
+def first_look(engine: Engine, settings: Settings) -> FirstLook:
+    """Ranges of features and target, in one round.
 
     Raises
     ------
@@ -77,11 +102,7 @@ def survey(engine: Engine, settings: Settings) -> Population:
         )
     ranges = _declared(settings, len(seen["high"])) or Ranges(-seen["minus_low"], seen["high"])
     origin = float(Ranges(-seen["minus_target_low"], seen["target_high"]).midpoints[0])
-    counted = engine.sum("agree", {"low": ranges.low, "high": ranges.high, "target_origin": scalar(origin)})
-    target = Moments(
-        float(counted["n_labeled"]), float(counted["target_total"]), float(counted["target_square"]), origin
-    )
-    return Population(ranges, target, float(counted["n_samples"]), float(seen["ticket"]))
+    return FirstLook(ranges, origin, float(seen["ticket"]))
 
 
 def _ticket(shard: Shard, seed: int) -> float:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dsfr.core.arrays import Array
 from dsfr.core.consensus import RoundInfo
 from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine, Tasks
-from dsfr.protocol import clusters, survey, weights
+from dsfr.protocol import clusters, few, survey, weights
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose
 
@@ -24,6 +25,8 @@ TASKS: Tasks = {
     "cluster_consensus": clusters.cluster_consensus,
     "cluster_spread": clusters.cluster_spread,
     "local_spread": clusters.local_spread,
+    "local_clusters": few.local_clusters,
+    "count_and_sum": few.count_and_sum,
     "statistics": weights.statistics,
     "prepare_weights": weights.prepare_weights,
     "weight_consensus": weights.weight_consensus,
@@ -63,13 +66,7 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         if on_round is not None:
             on_round(info)
 
-    population = survey.survey(engine, settings)
-    basis: Rules | Wavelets
-    if settings.basis == "wavelets":
-        rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
-        basis, shares, clustered = Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
-    else:
-        basis, shares, clustered = clusters.agree_rules(engine, settings, population, observe)
+    population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found, solved = weights.agree_weights(engine, settings, basis, population.target, observe)
     target = population.target
     return Training(
@@ -79,3 +76,17 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         n_samples=int(population.n_samples),
         n_labeled=int(target.n),
     )
+
+
+def _agree_basis(
+    engine: Engine, settings: Settings, observe: Callable[[RoundInfo], None]
+) -> tuple[survey.Population, Rules | Wavelets, Array, bool]:
+    """Population, basis, shares of the rules, and whether clustering has converged (or was not asked to)."""
+    if settings.basis == "wavelets":
+        population = survey.survey(engine, settings)
+        rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
+        return population, Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
+    if settings.rounds == "few" and engine.n_agents > 1:
+        return *few.few_rounds_rules(engine, settings, observe), True
+    population = survey.survey(engine, settings)
+    return population, *clusters.agree_rules(engine, settings, population, observe)

@@ -29,7 +29,7 @@ from dsfr.core.statistics import Quadratic, Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
 from dsfr.protocol.iteration import Iteration, forget, recall, remember
-from dsfr.protocol.packing import pack, scalar, unpack, unpack_basis
+from dsfr.protocol.packing import pack, pack_statistics, scalar, unpack, unpack_basis, unpack_statistics
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.survey import scaled_rows
@@ -46,7 +46,8 @@ Observer = Callable[[RoundInfo], None]
 
 def statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): the agent's part of all statistics."""
-    return memory, pack(_statistics(shard, memory, broadcast))
+    with_penalty = "n_pairs" in broadcast or "n_neighbors" in broadcast
+    return memory, pack_statistics(_statistics(shard, memory, broadcast), with_penalty=with_penalty)
 
 
 def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -101,13 +102,13 @@ def agree_weights(
         "target_scale": scalar(target.deviation),
         **_penalty_on_unlabeled(settings),
     }
-    if settings.solver == "exact" or engine.n_agents == 1:
+    if settings.sums_only or engine.n_agents == 1:
         return _exact_weights(engine, settings, broadcast, observe), True
     return _consensus_weights(engine, settings, broadcast, basis.n_outputs, observe)
 
 
 def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Array:
-    total = unpack(Statistics, engine.sum("statistics", broadcast))
+    total = unpack_statistics(engine.sum("statistics", broadcast))
     quadratic = total.quadratic(settings.unlabeled_weight)
     weights = solve_weights(quadratic, settings.ridge)
     gradient = quadratic.gradient(weights) + settings.ridge * weights
