@@ -17,7 +17,9 @@ from dsfr.engines import Ledger
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
     """Print a table: the first column to the left, numbers to the right. Cells are text, never markup."""
-    table = Table(title=Text(title), caption=Text(caption) if caption else None, box=box.SIMPLE_HEAD)
+    table = Table(
+        title=Text(title), caption=Text(caption) if caption else None, box=box.SIMPLE_HEAD, show_header=any(header)
+    )
     for j, name in enumerate(header):
         table.add_column(Text(name), justify="left" if j == 0 else "right", no_wrap=j == 0)
     for row in rows:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from dsfr.core.arrays import Array
 from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
@@ -72,9 +70,10 @@ def explain(predictor: Predictor, feature_names: Sequence[str], target_name: str
 
 
 def readable(value: float) -> str:
-    """A number with four significant digits and no needless ones.
+    """A number with four significant digits and no needless ones; powers of ten only for the very large and small.
 
-    >>> [readable(v) for v in (6300.0, 0.0031234, 1234567.0, -0.0)]
-    ['6300', '0.003123', '1.235e+06', '0']
+    >>> [readable(v) for v in (6300.0, 0.0031234, 1234567.0, 1.5e12, -0.0)]
+    ['6300', '0.003123', '1235000', '1.5e+12', '0']
     """
-    return f"{np.float64(value) + 0.0:.4g}"
+    rounded = float(f"{value:.4g}") + 0.0
+    return f"{rounded:.0f}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:.4g}"
