@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +29,9 @@ class FriendlyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, turning errors of the input into messages."""
+        _make_streams_forgiving()
+        # As Ctrl-C does: leave by way of the cleaning up.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             with _plain_warnings():
                 return super().invoke(ctx)
@@ -35,6 +41,18 @@ class FriendlyGroup(click.Group):
             raise BadInputError(str(error)) from None
         except MemoryError:
             raise BadInputError("out of memory: use fewer rows or columns") from None
+
+
+def _one_letter(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    letter = "\t" if value in ("\\t", "tab") else value
+    if len(letter) != 1 or letter in '\r\n"':
+        raise click.BadParameter(f"{value!r} must be one character, or \\t for a tabulator.")
+    return letter
+
+
+_delimiter_option = click.option(
+    "--delimiter", default=",", show_default=True, callback=_one_letter, help="Separator of a CSV file; \\t is a tab."
+)
 
 
 def _examples(*lines: str) -> str:
@@ -100,7 +118,7 @@ def demo(seed: int, output: str) -> None:
 @click.option("--agents", type=click.IntRange(min=1), metavar="N", help="Split the rows at random over N agents.")
 @click.option("--agent-column", metavar="COL", help="Column that names the owner of each row.")
 @click.option("--labels", type=click.IntRange(min=1), metavar="N", help="Hide all but N labels, for experiments.")
-@click.option("--features", metavar="COL,COL", help="Columns to learn from.  [default: all others]")
+@click.option("--features", multiple=True, metavar="COL,COL", help="Columns to learn from.  [default: all others]")
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
 @click.option("--method", default="sfr-icr", show_default=True, type=click.Choice(METHOD_NAMES, case_sensitive=False))
 @click.option("--rules", default=5, show_default=True, help="Number of rules (hidden nodes for lapwnn: 20 times this).")
@@ -117,7 +135,7 @@ def demo(seed: int, output: str) -> None:
 @click.option("--tol", default=1e-4, show_default=True, help="Relative accuracy of the agreed weights.")
 @click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
-@click.option("--delimiter", default=",", show_default=True, help="Separator of a CSV file.")
+@_delimiter_option
 def fit(data: str, output: str, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE."""
     from dsfr.console import watch_rounds
@@ -141,22 +159,23 @@ def fit(data: str, output: str, **options: Any) -> None:
 @click.argument("data", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", metavar="FILE", help="CSV, CSV.gz or Parquet file.  [default: CSV on standard output]")
 @click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
-@click.option("--delimiter", default=",", show_default=True, help="Separator of a CSV file.")
+@_delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, delimiter: str) -> None:
     """Add a column of predictions of MODEL to the rows of DATA."""
     from dsfr.files import check_writable
     from dsfr.model import load
-    from dsfr.tables import read_table, to_csv, with_predictions, write_table
+    from dsfr.tables import check_output_kind, read_table, to_csv, with_predictions, write_table
 
     if output is not None:
+        check_output_kind(output)
         _refuse_same_file(data, output)
         _refuse_same_file(model, output)
         check_writable(output)
     table = with_predictions(read_table(data, delimiter=delimiter), load(model), column)
     if output is None:
-        click.echo(to_csv(table), nl=False)
+        click.echo(to_csv(table, delimiter=delimiter), nl=False)
         return
-    write_table(table, output)
+    write_table(table, output, delimiter=delimiter)
     click.echo(f"{table.num_rows} predictions in {output}", err=True)
 
 
@@ -201,12 +220,24 @@ def _refuse_same_file(source: str, output: str) -> None:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Warnings as one line on standard error, without the place in the code."""
+    """Warnings as lines on standard error, once all else has been said, without the place in the code."""
+    said: list[str] = []
 
     def show(message: Warning | str, *_: object) -> None:
-        click.echo(f"Warning: {message}", err=True)
+        said.append(f"Warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show  # type: ignore[assignment]
-        yield
+        try:
+            yield
+        finally:
+            for line in said:
+                click.echo(line, err=True)
+
+
+def _make_streams_forgiving() -> None:
+    """Letters that a terminal's encoding lacks are shown as escapes, not as an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

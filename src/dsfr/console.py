@@ -21,7 +21,7 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
         title=Text(title), caption=Text(caption) if caption else None, box=box.SIMPLE_HEAD, show_header=any(header)
     )
     for j, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if j == 0 else "right", no_wrap=j == 0)
+        table.add_column(Text(name), justify="left" if j == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     # Without a terminal there is no width to fit into, and cutting cells would lose numbers.

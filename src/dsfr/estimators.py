@@ -100,7 +100,9 @@ class _DistributedRegressor(RegressorMixin, BaseEstimator):
         if agents is None:
             rng = np.random.default_rng([seed, 0, Purpose.SPLIT])
             return split_evenly(n_rows, _checked_count(self.n_agents), rng)
-        owners: npt.NDArray[Any] = column_or_1d(np.asarray(agents))
+        owners: npt.NDArray[Any] = np.asarray(agents)
+        if owners.ndim != 1:
+            raise ValueError(f"agents has {owners.ndim} dimensions; it must be a 1d array, one owner per row")
         if len(owners) != n_rows:
             raise ValueError(f"agents has {len(owners)} entries for {n_rows} rows: give the owner of every row")
         if any(owner is None or owner != owner for owner in owners.tolist()):
@@ -132,13 +134,7 @@ class _DistributedRegressor(RegressorMixin, BaseEstimator):
         )
         for stage in training.unconverged:
             last = next(info for info in reversed(training.history) if info.stage == stage)
-            warnings.warn(
-                f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} (error bound "
-                f"{last.error_bound:.1e}). The model is usable; for a better one raise max_rounds, try another "
-                'penalty, or take solver="exact".',
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warnings.warn(_not_converged(stage, last.error_bound, settings), ConvergenceWarning, stacklevel=3)
 
 
 class SFRRegressor(_DistributedRegressor):
@@ -393,7 +389,7 @@ _NOT_SETTINGS = frozenset({"n_agents", "on_round", "random_state", "feature_rang
 
 
 def _settings_of(estimator: _DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
-    told = {name: value for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
+    told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
     ranges = estimator.feature_ranges
     if ranges is not None:
         bounds = check_array(ranges, dtype=np.float64, input_name="feature_ranges")
@@ -401,6 +397,20 @@ def _settings_of(estimator: _DistributedRegressor, basis: str, seed: int, **fixe
             raise ValueError(f"feature_ranges has {len(bounds)} rows; it needs two: lowest and highest values")
         ranges = (tuple(bounds[0].tolist()), tuple(bounds[1].tolist()))
     return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
+
+
+def _not_converged(stage: str, bound: float, settings: Settings) -> str:
+    verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
+    remedy = "raise max_rounds" if settings.sums_only else 'raise max_rounds or take solver="exact"'
+    return (
+        f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
+        f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A number as Python has it: searches hand over numpy's, which JSON does not know."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _checked_count(n_agents: Any) -> int:

@@ -14,8 +14,7 @@ from typing import IO
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of ``path`` once all is written, and leaves no trace if anything fails."""
     target = check_writable(path)
-    # A device or a pipe (/dev/stdout) cannot be replaced, and must not be.
-    if target.exists() and not target.is_file():
+    if _is_device(target):
         with target.open("wb") as stream:
             yield stream
         return
@@ -40,7 +39,9 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     OSError
         Saying what is in the way.
     """
-    target = Path(path)
+    if _is_device(Path(path)):
+        return Path(path)
+    target = Path(path).resolve()  # a link stays a link: what it points to is replaced
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist: create it, or write elsewhere")
     if target.is_dir():
@@ -48,6 +49,12 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     if not os.access(target.parent, os.W_OK):
         raise PermissionError(f"the folder {target.parent} cannot be written to: write elsewhere")
     return target
+
+
+def _is_device(path: Path) -> bool:
+    """Whether the path is written to in place: /dev/stdout, a pipe. Replacing it would lose it."""
+    in_system_folder = path.absolute().parts[1:2] in (("dev",), ("proc",))
+    return in_system_folder or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def _mode(target: Path) -> int:

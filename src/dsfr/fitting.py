@@ -15,7 +15,7 @@ from dsfr.engines import Ledger
 from dsfr.methods import METHODS
 from dsfr.metrics import nrmse
 from dsfr.model import Model
-from dsfr.tables import Table, TableError, labels, matrix, numbers
+from dsfr.tables import Table, TableError, labels, listed, matrix, numbers
 
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
@@ -29,7 +29,7 @@ class FitOptions:
     agents: int | None
     agent_column: str | None
     labels: int | None
-    features: str | None
+    features: tuple[str, ...]
     ignore: tuple[str, ...]
     method: str
     rules: int
@@ -85,16 +85,23 @@ def _feature_columns(table: Table, options: FitOptions) -> list[str]:
     reserved = {options.target, options.agent_column}
     for name in (options.target, options.agent_column, *options.ignore):
         if name is not None and name not in table.column_names:
-            raise TableError(f"the table has no column {name!r}; it has {', '.join(table.column_names)}")
-    if options.features is not None:
-        names = [name.strip() for name in options.features.split(",") if name.strip()]
-        if reserved & set(names) or len(set(names)) < len(names):
-            raise TableError(f"--features {options.features} repeats a column, or names the target or agent column")
+            raise TableError(f"the table has no column {name!r}; it has {listed(table.column_names)}")
+    if options.features:
+        names = [name for told in options.features for name in _split(told, table)]
+        if (reserved | set(options.ignore)) & set(names) or len(set(names)) < len(names):
+            raise TableError("--features repeats a column, or names one that is the target, the agents or ignored")
     else:
         names = [name for name in table.column_names if name not in reserved and name not in options.ignore]
     if not names:
         raise TableError("no feature column is left: the table needs at least one besides target and agent column")
     return names
+
+
+def _split(told: str, table: Table) -> list[str]:
+    """Names between commas, unless all of it is the name of a column."""
+    if told in table.column_names:
+        return [told]
+    return [name.strip() for name in told.split(",") if name.strip()]
 
 
 def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> Any:

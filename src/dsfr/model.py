@@ -75,13 +75,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def _as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
-    columns = getattr(X, "columns", None)
-    if columns is not None:
-        missing = [name for name in feature_names if name not in list(columns)]
-        if missing:
-            raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
-        X = X[list(feature_names)]
-    matrix: Array = np.asarray(X, dtype=np.float64)
+    matrix = _numbers(_by_name(X, feature_names))
     if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
         raise ValueError(
             f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
@@ -90,4 +84,23 @@ def _as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
     if not np.isfinite(matrix).all():
         bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0)).tolist()]
         raise ValueError(f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows")
+    return matrix
+
+
+def _by_name(X: Any, feature_names: Sequence[str]) -> Any:
+    """Columns of a data frame in the model's order; as they stand where the frame has no names of its own."""
+    columns = list(getattr(X, "columns", ()))
+    if not columns or not all(isinstance(column, str) for column in columns):
+        return X
+    missing = [name for name in feature_names if name not in columns]
+    if missing:
+        raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
+    return X[list(feature_names)]
+
+
+def _numbers(X: Any) -> Array:
+    try:
+        matrix: Array = np.asarray(X, dtype=np.float64)
+    except TypeError as error:
+        raise ValueError(f"X cannot be read as numbers: {error}") from None
     return matrix

@@ -96,8 +96,9 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
         raise ModelFileError("its arrays are not all float64")
     divisors = arrays["widths" if is_rules else "dilations"]
     mean, scale = (float(value) for value in arrays["target"])
-    if not ((divisors > 0).all() and scale > 0 and (arrays["low"] <= arrays["high"]).all()):
-        raise ModelFileError("its widths, scales or ranges are not positive")
+    positive = (divisors > 0).all() and scale > 0 and (arrays["shares"] >= 0).all()
+    if not (positive and (arrays["low"] <= arrays["high"]).all()):
+        raise ModelFileError("its widths, scales, shares or ranges are not positive")
     first, second = (arrays[name] for name in basis_names)
     return Predictor(
         ranges=Ranges(arrays["low"], arrays["high"]),
@@ -112,7 +113,7 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
 def _checked_metadata(text: str) -> dict[str, Any]:
     try:
         metadata = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its metadata is not JSON: {error}") from None
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
         found = metadata.get("format") if isinstance(metadata, dict) else None

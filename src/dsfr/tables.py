@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,7 +23,9 @@ from dsfr.model import Model
 Table: TypeAlias = Any
 """A `pyarrow.Table`; pyarrow has no type hints of its own."""
 
-_HEADER_BYTES = 1 << 20
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+_PARQUET_MAGIC, _GZIP_MAGIC = b"PAR1", b"\x1f\x8b"
 _MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
 
 
@@ -31,7 +34,9 @@ class TableError(ValueError):
 
 
 def read_table(path: str | Path, *, delimiter: str = ",") -> Table:
-    """Table of a CSV, CSV.gz or Parquet file. CSV columns stay text, so that what is passed on is passed on unchanged.
+    """Table of a CSV, gzipped CSV or Parquet file, told apart by their contents.
+
+    CSV columns stay text, so that what is passed on is passed on unchanged.
 
     Raises
     ------
@@ -39,16 +44,31 @@ def read_table(path: str | Path, *, delimiter: str = ",") -> Table:
         If the file is empty, damaged, or of another kind.
     """
     path = Path(path)
+    data = path.read_bytes()
     try:
-        table = pa.parquet.read_table(path) if _is_parquet(path) else _read_csv(path, delimiter)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise TableError(f"{path} cannot be read: {error}") from None
+        if data.startswith(_PARQUET_MAGIC) or _is_parquet(path):
+            table = pa.parquet.read_table(pa.BufferReader(data))
+        else:
+            content = gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+            table = _read_csv(path, content, delimiter)
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        raise TableError(f"{path} cannot be read: {_printable(error)}") from None
     repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if repeated:
-        raise TableError(f"{path} has several columns named {', '.join(repeated)}: rename them")
+        raise TableError(f"{path} has several columns named {listed(repeated)}: rename them")
     if table.num_rows == 0:
         raise TableError(f"{path} has a header and no rows")
     return table
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names for a message, not more than people read.
+
+    >>> listed(["a", "b", "c", "d"], most=2)
+    'a, b and 2 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def numbers(table: Table, name: str, *, allow_missing: bool = False) -> Array:
@@ -60,12 +80,14 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False) -> Array:
         Naming the first value that is no finite number, or the number of missing ones where none may be.
     """
     column = _require(table, name)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        values = _parse(column, name)
-    elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
+    if any(is_kind(column.type) for is_kind in _TEXT):
+        values = _parse(pc.cast(column, pa.string()), name)
+    elif any(is_kind(column.type) for is_kind in _NUMBERS):
         values = _as_float(column)
     else:
-        raise TableError(f"column {name!r} holds {column.type}, not numbers: convert it, or leave it out with --ignore")
+        raise TableError(
+            f"column {name!r} holds {column.type}, not numbers: convert it, or train without it (--ignore)"
+        )
     if np.isinf(values).any():
         first = int(np.flatnonzero(np.isinf(values))[0]) + 1
         raise TableError(f"column {name!r} is infinite in row {first}: correct it, or drop that row")
@@ -74,7 +96,7 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False) -> Array:
         first = int(np.flatnonzero(missing)[0]) + 1
         raise TableError(
             f"column {name!r} has {missing.sum()} missing value(s), the first in row {first}: fill them in, drop those "
-            "rows, or leave the column out with --ignore"
+            "rows, or train without the column (--ignore)"
         )
     return values
 
@@ -93,27 +115,37 @@ def matrix(table: Table, names: Sequence[str]) -> Array:
     """Columns side by side; shape (n, number of names)."""
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise TableError(f"the table lacks the column(s) {', '.join(missing)}; it has {', '.join(table.column_names)}")
+        raise TableError(f"the table lacks the column(s) {', '.join(missing)}; it has {listed(table.column_names)}")
     return np.column_stack([numbers(table, name) for name in names])
 
 
-def write_table(table: Table, path: str | Path) -> None:
+def check_output_kind(path: str | Path) -> None:
+    """Check that the ending of a path says what to write there."""
+    path = Path(path)
+    known = _is_parquet(path) or path.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".txt")) or not path.suffix
+    if not known:
+        raise TableError(f"cannot write {path.name}: its ending must be .csv, .csv.gz or .parquet")
+
+
+def write_table(table: Table, path: str | Path, *, delimiter: str = ",") -> None:
     """Write a table as CSV, CSV.gz or Parquet, after the ending of the path; whole or not at all."""
     path = Path(path)
+    if _is_parquet(path):
+        sink = pa.BufferOutputStream()
+        pa.parquet.write_table(table, sink)
+        data = sink.getvalue().to_pybytes()
+    else:
+        data = to_csv(table, delimiter=delimiter).encode()
+        if path.suffix.lower() == ".gz":
+            data = gzip.compress(data, mtime=0)
     with replacing(path) as file:
-        if _is_parquet(path):
-            pa.parquet.write_table(table, file)
-        elif path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as stream:
-                stream.write(to_csv(table).encode())
-        else:
-            file.write(to_csv(table).encode())
+        file.write(data)
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: Table, *, delimiter: str = ",") -> str:
     """The table as CSV text; numbers in the shortest form that reads back to the same bits."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerow(table.column_names)
     columns = [column.to_pylist() for column in table.columns]
     writer.writerows(zip(*columns, strict=True))
@@ -132,28 +164,39 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def _read_csv(path: Path, delimiter: str) -> Table:
-    with pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(_HEADER_BYTES)
-    if not head.strip():
+def _read_csv(path: Path, content: bytes, delimiter: str) -> Table:
+    if not content.strip():
         raise TableError(f"{path} is empty")
-    first_line = head.decode("utf-8-sig", errors="replace").splitlines()
-    names = next(csv.reader(first_line, delimiter=delimiter))
+    if b"\0" in content[:4096]:
+        raise TableError(f"{path} is not a text file: give a CSV, gzipped CSV or Parquet file")
+    # Arrow itself says what the columns are called: only then does it take every one of them as text.
+    parsing = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    names = pa.csv.open_csv(pa.BufferReader(content), parse_options=parsing).schema.names
     for other in (";", "\t"):
         if len(names) == 1 and other in names[0] and other != delimiter:
-            raise TableError(f"{path} looks separated by {other!r}, not by {delimiter!r}: pass --delimiter {other!r}")
+            shown = "\\t" if other == "\t" else other
+            raise TableError(f"{path} looks separated by '{shown}', not by '{delimiter}': pass --delimiter '{shown}'")
+    if len(names) == 1:
+        # In a table of one column an empty line is a missing value, not nothing.
+        parsing = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False)
     return pa.csv.read_csv(
-        path,
-        parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        pa.BufferReader(content),
+        parse_options=parsing,
         convert_options=pa.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=True
         ),
     )
 
 
+def _printable(error: Exception) -> str:
+    """The first line of an error, without what a terminal cannot show."""
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:200]
+
+
 def _require(table: Table, name: str) -> Any:
     if name not in table.column_names:
-        raise TableError(f"the table has no column {name!r}; it has {', '.join(table.column_names)}")
+        raise TableError(f"the table has no column {name!r}; it has {listed(table.column_names)}")
     return table.column(name)
 
 
@@ -167,7 +210,7 @@ def _parse(column: Any, name: str) -> Array:
 
 
 def _as_float(column: Any) -> Array:
-    floats = pc.cast(column, pa.float64())
+    floats = pc.cast(column, pa.float64(), safe=False)
     values: Array = pc.fill_null(floats, np.nan).to_numpy()
     return values
 
@@ -175,10 +218,10 @@ def _as_float(column: Any) -> Array:
 def _first_text(column: Any, name: str) -> str:
     for row, value in enumerate(column.to_pylist(), start=1):
         try:
-            float(value if value is not None else "nan")
-        except ValueError:
+            pa.scalar(value, pa.string()).cast(pa.float64())
+        except pa.ArrowInvalid:
             return (
                 f"column {name!r} has text where a number is needed: {value!r} in row {row}. Correct it, encode the "
-                "column as numbers, or leave it out with --ignore"
+                "column as numbers, or train without it (--ignore)"
             )
-    return f"column {name!r} has values that are not numbers"
+    raise AssertionError("a column that cannot be cast has a value that cannot")

@@ -79,7 +79,8 @@ def test_exact_training_equals_the_pooled_closed_form(seed, n_agents, skew, hype
 def test_exact_clusters_equal_the_pooled_fuzzy_c_means(seed, n_agents, fuzzifier, n_rules, width_scale):
     X, _, y = make_table(seed)
     shards = make_shards(X, y, owners_of(seed, len(y), n_agents))
-    told = Settings(solver="exact", fuzzifier=fuzzifier, n_rules=n_rules, width_scale=width_scale, seed=seed)
+    told = {"solver": "exact", "fuzzifier": fuzzifier, "n_rules": n_rules, "width_scale": width_scale, "seed": seed}
+    told = Settings(acceleration=None, **told)
     engine = InProcessEngine(list(shards.values()), TASKS, serialize=True)
     population = survey(engine, told)
     start = _start(engine, told, population)

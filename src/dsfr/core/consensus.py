@@ -31,7 +31,8 @@ class RoundInfo:
     dual_residual: float
     """Penalty times the change of the consensus, times the square root of the number of agents."""
     error_bound: float
-    """Weights: upper bound of the relative distance to the solution. Clusters: how far a pooled step moves a center."""
+    """Weights: bound of the relative distance to the solution. Clusters: how far a pooled step moves a center, or how
+    far agents are apart."""
 
 
 def local_centers(sums: ClusterSums, consensus: Array, state: Array, penalty: float) -> Array:

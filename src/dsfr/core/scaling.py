@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from dsfr.core.arrays import Array
 
 NEVER = float(np.finfo(np.float64).max)
 """Stands for infinity in the range of no rows at all: messages carry finite numbers only."""
+
+SHORTEST = 1e-150
+FARTHEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,46 +39,56 @@ class Ranges:
 
     @property
     def half_widths(self) -> Array:
-        """Half the length of each range; 1 where the column is constant, so that it scales to 0 and not to 0/0."""
+        """Half the length of each range; 1 where the column is constant, so that it scales to 0 and not to 0/0.
+
+        A range too short to divide by without overflow counts as constant.
+        """
         half = self.high / 2 - self.low / 2
-        return np.where(half > 0, half, 1.0)
+        return np.where(half > SHORTEST, half, 1.0)
 
 
 def scale_features(X: Array, ranges: Ranges) -> Array:
-    """Columns mapped linearly so that their range becomes [-1, 1]; rows outside the range land outside."""
-    return (X - ranges.midpoints) / ranges.half_widths
+    """Columns mapped linearly so that their range becomes [-1, 1]; rows outside the range land outside.
+
+    Very far outside they are cut off at `FARTHEST`, so that what is computed from them stays finite.
+    """
+    with np.errstate(over="ignore"):
+        scaled = (X - ranges.midpoints) / ranges.half_widths
+    return np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Count, sum and sum of squares of values about a shared origin; adding merges.
+    """Count, sum and sum of squares of values about a shared origin, in a shared unit; adding merges.
 
-    The origin keeps the squares small: about 0, the variance of targets like 1e9 +/- 1 would be lost to rounding.
+    About 0, the variance of targets like 1e9 +/- 1 would be lost to rounding; in their own unit, squares of targets
+    like 1e200 would overflow. Origin and unit are the middle and half the length of the values' range.
     """
 
     n: float
     total: float
     square: float
     origin: float
+    unit: float
 
     @classmethod
-    def of(cls, values: Array, origin: float) -> Moments:
-        """Moments of ``values`` about ``origin``."""
-        shifted = values - origin
-        return cls(float(len(values)), float(shifted.sum()), float(shifted @ shifted), origin)
+    def of(cls, values: Array, origin: float, unit: float) -> Moments:
+        """Moments of ``values`` about ``origin`` in units of ``unit``."""
+        scaled = (values - origin) / unit
+        return cls(float(len(values)), float(scaled.sum()), float(scaled @ scaled), origin, unit)
 
     def __add__(self, other: Moments) -> Moments:
-        if self.origin != other.origin:
-            raise ValueError(f"moments about origins {self.origin} and {other.origin} do not add: agree on one")
-        return Moments(self.n + other.n, self.total + other.total, self.square + other.square, self.origin)
+        if (self.origin, self.unit) != (other.origin, other.unit):
+            raise ValueError("moments with different origins or units do not add: agree on one of each")
+        return replace(self, n=self.n + other.n, total=self.total + other.total, square=self.square + other.square)
 
     @property
     def mean(self) -> float:
         """Mean of the values."""
-        return self.origin + self.total / self.n
+        return self.origin + self.unit * (self.total / self.n)
 
     @property
     def deviation(self) -> float:
         """Population standard deviation; 1 for constant values, so that dividing by it is safe."""
         variance = self.square / self.n - (self.total / self.n) ** 2
-        return variance**0.5 if variance > 0.0 else 1.0
+        return self.unit * variance**0.5 if variance > 0.0 else 1.0

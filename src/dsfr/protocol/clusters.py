@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dsfr.bundles import Bundle
+from dsfr.core.acceleration import Mixing
 from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
 from dsfr.core.consensus import RoundInfo, consensus_of, dual_residual, local_centers, rescaled, stalled
@@ -128,14 +129,21 @@ def _start(engine: Engine, settings: Settings, population: Population) -> Array:
 
 
 def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
-    """Pooled fuzzy c-means: each step from one sum over agents."""
+    """Pooled fuzzy c-means: each step from one sum over agents, accelerated unless that is switched off."""
+    mixing = Mixing.start(MEMORY if settings.acceleration else 0)
+    images, gaps = np.empty((0, centers.size)), np.empty((0, centers.size))
     for round_number in range(1, settings.max_rounds + 1):
         sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
-        previous, centers = centers, sums.centers(centers)
-        move = float(np.abs(centers - previous).max())
+        moved = sums.centers(centers)
+        gap = (moved - centers).ravel()
+        move = float(np.abs(gap).max())
         observe(RoundInfo(STAGE, round_number, sums.objective, 0.0, 0.0, move))
         if move <= settings.tol:
-            return centers, True
+            return moved, True
+        images, gaps = np.vstack([images, moved.ravel()]), np.vstack([gaps, gap])
+        mixing, mix = mixing.advance(gaps @ gap, merit=sums.objective)
+        images, gaps = images[-len(mix) :], gaps[-len(mix) :]
+        centers = (mix @ images).reshape(centers.shape)
     return centers, False
 
 
@@ -153,8 +161,9 @@ def _consensus_centers(
         primal = float(np.sqrt(sums["primal_square"]))
         dual = dual_residual(centers, previous, iteration.present, penalty)
         move = float(np.abs(unpack(ClusterSums, sums).centers(centers) - centers).max())
-        observe(RoundInfo(STAGE, round_number, float(sums["objective"]), primal, dual, move))
-        if max(move, primal / np.sqrt(iteration.present * centers.size)) <= settings.tol:
+        bound = max(move, primal / float(np.sqrt(iteration.present * centers.size)))
+        observe(RoundInfo(STAGE, round_number, float(sums["objective"]), primal, dual, bound))
+        if bound <= settings.tol:
             return centers, True
         residuals.append(primal)
         # Agents that disagree by more than the consensus moves are circling; while it moves on, they only lag behind.

@@ -14,6 +14,9 @@ from dsfr.protocol.packing import scalar, unpack
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 
+MAX_WEIGHTS = 5000
+"""Systems of more weights would take more than 0.2 GB each, several times at every agent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Population:
@@ -42,7 +45,8 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 
 def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the common ranges; count rows and add up targets about their common middle."""
-    moments = Moments.of(shard.y[shard.labeled], float(broadcast["target_origin"]))
+    origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
+    moments = Moments.of(shard.y[shard.labeled], origin, unit)
     contribution = {
         "n_samples": scalar(len(shard.y)),
         "n_labeled": scalar(moments.n),
@@ -74,16 +78,18 @@ class FirstLook:
 
     ranges: Ranges
     target_origin: float
+    target_unit: float
     ticket: float
 
     def message(self) -> Bundle:
         """What `agree` needs to know."""
-        return {"low": self.ranges.low, "high": self.ranges.high, "target_origin": scalar(self.target_origin)}
+        target = {"target_origin": scalar(self.target_origin), "target_unit": scalar(self.target_unit)}
+        return {"low": self.ranges.low, "high": self.ranges.high, **target}
 
     def population(self, counted: Bundle) -> Population:
         """Complete with what `agree` has summed."""
         n, total, square = (float(counted[name]) for name in ("n_labeled", "target_total", "target_square"))
-        target = Moments(n, total, square, self.target_origin)
+        target = Moments(n, total, square, self.target_origin, self.target_unit)
         return Population(self.ranges, target, float(counted["n_samples"]), self.ticket)
 
 
@@ -101,8 +107,22 @@ def first_look(engine: Engine, settings: Settings) -> FirstLook:
             "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
         )
     ranges = _declared(settings, len(seen["high"])) or Ranges(-seen["minus_low"], seen["high"])
-    origin = float(Ranges(-seen["minus_target_low"], seen["target_high"]).midpoints[0])
-    return FirstLook(ranges, origin, float(seen["ticket"]))
+    target = Ranges(-seen["minus_target_low"], seen["target_high"])
+    origin, unit = float(target.midpoints[0]), float(target.high[0] / 2 - target.low[0] / 2)
+    _check_size(settings, len(ranges.low))
+    return FirstLook(ranges, origin, unit if unit > 0.0 else 1.0, float(seen["ticket"]))
+
+
+def _check_size(settings: Settings, n_features: int) -> None:
+    if settings.basis == "wavelets":
+        n_weights, remedy = settings.n_nodes, "use fewer nodes"
+    else:
+        n_weights, remedy = settings.n_rules * (n_features + 1), "use fewer rules or fewer columns"
+    if n_weights > MAX_WEIGHTS:
+        raise ValueError(
+            f"{n_weights} weights (from {n_features} features) are too many: their system would take "
+            f"{8e-9 * n_weights**2:.1f} GB, and at most {MAX_WEIGHTS} are allowed. {remedy.capitalize()}."
+        )
 
 
 def _ticket(shard: Shard, seed: int) -> float:
