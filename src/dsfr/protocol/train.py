@@ -16,6 +16,7 @@ from dsfr.engines import Engine, Tasks
 from dsfr.protocol import clusters, few, survey, weights
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose
+from dsfr.protocol.threads import single_threaded_blas
 
 TASKS: Tasks = {
     "measure": survey.measure,
@@ -66,7 +67,8 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         if on_round is not None:
             on_round(info)
 
-    population, basis, shares, clustered = _agree_basis(engine, settings, observe)
+    with single_threaded_blas():
+        population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found, solved = weights.agree_weights(engine, settings, basis, population.target, observe)
     target = population.target
     return Training(

@@ -33,6 +33,7 @@ from dsfr.protocol.packing import pack, pack_statistics, scalar, unpack, unpack_
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.survey import scaled_rows
+from dsfr.protocol.threads import single_threaded_blas
 
 STAGE = "weights"
 MEMORY = 20
@@ -121,13 +122,20 @@ def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observ
 def _consensus_weights(
     engine: Engine, settings: Settings, broadcast: Bundle, n_outputs: int, observe: Observer
 ) -> tuple[Array, bool]:
-    """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
     told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
     penalty = _start_penalty(settings, engine.sum("prepare_weights", told))
+    with single_threaded_blas():
+        return _consensus_rounds(engine, settings, penalty, np.zeros(n_outputs), observe)
+
+
+def _consensus_rounds(
+    engine: Engine, settings: Settings, penalty: float, consensus: Array, observe: Observer
+) -> tuple[Array, bool]:
+    """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
     ridge, redraws = settings.ridge, settings.refresh_pairs and settings.unlabeled == "icr"
     # New pairs every round are a new map every round: there is nothing to extrapolate.
     iteration = Iteration(MEMORY if settings.acceleration and not redraws else 0)
-    previous = consensus = np.zeros(n_outputs)
+    previous = consensus
     for round_number in range(1, settings.max_rounds + 1):
         message = {"consensus": consensus, "penalty": scalar(penalty), "relaxation": scalar(settings.relaxation)}
         if redraws:
