@@ -1,5 +1,6 @@
 """What documents say is what commands print and code does."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -39,5 +40,5 @@ def test_the_documented_prediction_in_plain_numpy_is_the_model_s(tmp_path):
 
 def test_every_parameter_is_documented():
     names = set(SFRRegressor().get_params())
-    documented = set(re.findall(r"^    (\w+) : ", SFRRegressor.__doc__, flags=re.MULTILINE))
+    documented = set(re.findall(r"^(\w+) : ", inspect.getdoc(SFRRegressor), flags=re.MULTILINE))
     assert names <= documented
