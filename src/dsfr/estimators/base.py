@@ -1,0 +1,190 @@
+"""What all estimators share: rows go to agents, a protocol trains, a model predicts."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from dsfr.core.arrays import Array
+from dsfr.datasets import split_evenly
+from dsfr.engines import InProcessEngine
+from dsfr.model import Model
+from dsfr.protocol import TASKS, Settings, Training, make_shards, train
+from dsfr.protocol.shard import Purpose
+
+
+class DistributedRegressor(RegressorMixin, BaseEstimator):
+    """A regressor whose rows may belong to several agents."""
+
+    def fit(self, X: Any, y: Any, agents: Any = None) -> Self:
+        """Train on labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features of all rows. Column names of a data frame are kept.
+        y : array-like of shape (n,)
+            Targets; NaN marks an unlabelled row.
+        agents : array-like of shape (n,), default=None
+            Who owns each row. Left out, rows are split at random over ``n_agents``.
+        """
+        X, y = self._check_training_data(X, y)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = self._settings(seed)
+        shards = make_shards(X, y, self._owners(agents, len(y), seed))
+        engine = InProcessEngine(list(shards.values()), TASKS)
+        training = train(engine, settings, self.on_round)
+        self.ledger_ = engine.ledger
+        self.agents_ = list(shards)
+        self._keep(training, settings)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predictions in the target's units; shape (n,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+        _check_finite(X, self.model_.feature_names)
+        predictions: Array = self.model_.predictor.predict(X)
+        return predictions
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 on the labelled rows; rows with a NaN target do not count."""
+        y = column_or_1d(_as_targets(y))
+        labeled = ~np.isnan(y)
+        if not labeled.any():
+            raise ValueError("score needs labelled rows: every target in y is NaN")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+        predictions = np.asarray(self.predict(X))[labeled]
+        return float(r2_score(y[labeled], predictions, sample_weight=weight))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model into one file that `dsfr.load` reads."""
+        check_is_fitted(self)
+        return self.model_.save(path)
+
+    def _settings(self, seed: int) -> Settings:
+        raise NotImplementedError
+
+    def _check_training_data(self, X: Any, y: Any) -> tuple[Array, Array]:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; "
+                "unlabelled rows have NaN there"
+            )
+        self._target_name = str(getattr(y, "name", None) or "y")
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)
+        y = column_or_1d(_as_targets(y), warn=True)
+        check_consistent_length(X, y)
+        _check_finite(X, self._feature_names())
+        if np.isinf(y).any():
+            raise ValueError("Input y contains infinity: targets must be finite, or NaN where a row is unlabelled")
+        return X, y
+
+    def _feature_names(self) -> tuple[str, ...]:
+        default = [f"x{j}" for j in range(self.n_features_in_)]
+        return tuple(map(str, getattr(self, "feature_names_in_", default)))
+
+    def _owners(self, agents: Any, n_rows: int, seed: int) -> npt.NDArray[Any]:
+        if agents is None:
+            rng = np.random.default_rng([seed, 0, Purpose.SPLIT])
+            return split_evenly(n_rows, _checked_count(self.n_agents), rng)
+        owners: npt.NDArray[Any] = np.asarray(agents)
+        if owners.ndim != 1:
+            raise ValueError(f"agents has {owners.ndim} dimensions; it must be a 1d array, one owner per row")
+        if len(owners) != n_rows:
+            raise ValueError(f"agents has {len(owners)} entries for {n_rows} rows: give the owner of every row")
+        if any(owner is None or owner != owner for owner in owners.tolist()):
+            raise ValueError("agents contains missing values: every row must have an owner")
+        n_owners = len(np.unique(owners.astype(str)))
+        if self.n_agents not in (1, n_owners):
+            raise ValueError(
+                f"n_agents={self.n_agents} but agents names {n_owners} owners: leave n_agents out when agents is given"
+            )
+        return owners
+
+    def _keep(self, training: Training, settings: Settings) -> None:
+        self.history_ = training.history
+        self.termination_ = training.termination
+        self.n_rounds_ = self.ledger_.rounds
+        self.model_ = Model(
+            predictor=training.predictor,
+            feature_names=self._feature_names(),
+            target_name=self._target_name,
+            settings=asdict(settings),
+            training={
+                "n_samples": training.n_samples,
+                "n_labeled": training.n_labeled,
+                "n_agents": len(self.agents_),
+                "rounds": self.ledger_.rounds,
+                "bytes": self.ledger_.bytes,
+                "termination": training.termination,
+            },
+        )
+        for stage in training.unconverged:
+            last = next(info for info in reversed(training.history) if info.stage == stage)
+            warnings.warn(_not_converged(stage, last.error_bound, settings), ConvergenceWarning, stacklevel=3)
+
+
+_NOT_SETTINGS = frozenset({"n_agents", "on_round", "random_state", "feature_ranges"})
+
+
+def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
+    """Settings from an estimator's parameters, which have the same names."""
+    told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
+    ranges = estimator.feature_ranges
+    if ranges is not None:
+        bounds = check_array(ranges, dtype=np.float64, input_name="feature_ranges")
+        if len(bounds) != 2:
+            raise ValueError(f"feature_ranges has {len(bounds)} rows; it needs two: lowest and highest values")
+        ranges = (tuple(bounds[0].tolist()), tuple(bounds[1].tolist()))
+    return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
+
+
+def _not_converged(stage: str, bound: float, settings: Settings) -> str:
+    verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
+    remedy = "raise max_rounds" if settings.sums_only else 'raise max_rounds or take solver="exact"'
+    return (
+        f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
+        f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A number as Python has it: searches hand over numpy's, which JSON does not know."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _checked_count(n_agents: Any) -> int:
+    if not isinstance(n_agents, (int, np.integer)) or isinstance(n_agents, bool) or n_agents < 1:
+        raise ValueError(f"n_agents={n_agents!r} must be a whole number >= 1; 1 is the centralised method")
+    return int(n_agents)
+
+
+def _as_targets(y: Any) -> Array:
+    targets: Array = check_array(
+        y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y", ensure_min_samples=0
+    )
+    return targets
+
+
+def _check_finite(X: Array, names: tuple[str, ...]) -> None:
+    if np.isfinite(X).all():
+        return
+    kind = "NaN" if np.isnan(X).any() else "infinity"
+    broken = ~np.isfinite(X)
+    bad = [f"{names[j]} ({broken[:, j].sum()} of {len(X)} rows)" for j in np.flatnonzero(broken.any(axis=0))]
+    raise ValueError(
+        f"Input X contains {kind}, in {', '.join(bad)}. Drop these columns or rows, or fill the gaps first, "
+        "for example with sklearn.impute.SimpleImputer in a Pipeline."
+    )

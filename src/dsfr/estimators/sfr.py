@@ -1,0 +1,183 @@
+"""The paper's own method and its variants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dsfr.core.explain import Rule
+from dsfr.estimators.base import DistributedRegressor, settings_of
+from dsfr.protocol import Settings, Training
+
+
+class SFRRegressor(DistributedRegressor):
+    """Semi-supervised fuzzy regression, centralised or distributed.
+
+    Rows are clustered by fuzzy c-means, every cluster becomes an if-then rule with a linear consequent, and the
+    consequents minimise
+
+    ``1/2 |y - Hw|^2 + c/2 w'Pw + ridge/2 |w|^2``
+
+    over labelled rows, where ``P`` penalises what the model does on unlabelled rows: bending between two of them
+    (``unlabeled="icr"``, with ``c = consistency``) or changing between neighbours (``"graph"``, ``c = smoothness``).
+
+    Parameters
+    ----------
+    n_rules : int, default=5
+        Number of clusters and rules.
+    unlabeled : {"icr", "graph", None}, default="icr"
+        Penalty on unlabelled rows: interpolation consistency (the paper's SFR-ICR), graph Laplacian (SFR-G), or none
+        (s-SFR; with all rows labelled: FR).
+    consistency : float, default=0.1
+        Weight of the interpolation consistency (gamma in the paper).
+    smoothness : float, default=1e-4
+        Weight of the graph Laplacian (eta).
+    ridge : float, default=0.1
+        Weight of the squared norm of the weights (mu), for targets of deviation 1.
+    fuzzifier : float, default=1.1
+        Fuzziness of the clusters (alpha), > 1.
+    width_scale : float, default=1.0
+        Factor on the widths of the fuzzy sets; sqrt(2) gives sets ``exp(-(x-m)^2 / (2 s^2))``.
+    n_pairs : int, default=None
+        Interpolated pairs per agent, used raw as in the paper. None: as many as the agent has unlabelled rows, at most
+        10,000 and rescaled beyond.
+    mix_concentration : float, default=0.75
+        Mixing shares are drawn from Beta(mix_concentration, mix_concentration).
+    n_agents : int, default=1
+        Number of agents to split the rows over when ``fit`` is not told the owners; 1 is the centralised method.
+    solver : {"admm", "exact"}, default="admm"
+        How agents agree: by consensus ADMM as in the paper (DFCM and DICR), or by sums, which give the pooled solution
+        exactly and in few rounds. A single agent always uses sums.
+    rounds : {"many", "few"}, default="many"
+        "few" trains in six rounds, for links where a round costs seconds: every agent clusters its own rows, the local
+        centers (which the coordinator sees one by one) are merged and refined twice, and everything else is sums. The
+        centers are then not fully converged; ``solver`` does not matter.
+    width_pooling : {"exact", "paper"}, default="exact"
+        Widths over agents: those of the pooled rows, or the paper's average of local variances.
+    refresh_pairs : bool, default=False
+        Draw new pairs in every ADMM round, as the paper's Algorithm 2 prints it. The target then moves, and the solve
+        runs until ``max_rounds``.
+    graph : {"neighbors", "full"}, default="neighbors"
+        Graph of SFR-G: sparse nearest neighbours, or the paper's full kernel (time grows with the square of the rows).
+    n_neighbors : int, default=10
+        Neighbours of a row in the sparse graph.
+    acceleration : {"anderson", None}, default="anderson"
+        Anderson acceleration of both ADMM iterations, from sums over agents; None is the paper's plain iteration.
+    relaxation : float, default=1.0
+        Over-relaxation of the weights' ADMM, between 0 and 2; 1 is none.
+    cluster_penalty : float, default=None
+        ADMM penalty of the clustering (rho_s). None: the mean membership mass of a cluster at an agent, doubled
+        whenever the agents stop getting closer. The paper uses 0.1.
+    penalty : float, "balanced" or None, default=None
+        ADMM penalty of the weights (rho_p). None: from the extreme curvatures of the agents' problems. "balanced": from
+        there, doubled or halved when one residual is ten times the other. The paper uses 0.1.
+    tol : float, default=1e-4
+        Stop when centers have settled to ``tol``, and when the weights are provably within ``tol`` (relative) of the
+        solution.
+    max_rounds : int, default=10000
+        Most rounds of clustering, and most rounds of solving.
+    feature_ranges : array-like of shape (2, d), default=None
+        Lowest and highest value of each feature, where these are known and should not be asked from agents.
+    on_round : callable, default=None
+        Called with a `RoundInfo` after every round.
+    random_state : int, RandomState instance or None, default=None
+        Seed of start centers, pairs and random splits.
+
+    Attributes
+    ----------
+    model_ : Model
+        The trained model: `predict`, `explain`, `save`.
+    rules_ : tuple of Rule
+        The rules in the data's units; printing one shows it as a sentence.
+    n_rounds_ : int
+        Rounds of communication, of all tasks.
+    history_ : list of RoundInfo
+        Objective, residuals and error bound of every round.
+    ledger_ : Ledger
+        Rounds, messages and bytes per task.
+    termination_ : {"converged", "max_rounds"}
+        Whether both stages reached ``tol``.
+    agents_ : list of str
+        Names of the agents.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if ``X`` had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dsfr import SFRRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (300, 1))
+    >>> y = np.sin(X[:, 0])
+    >>> y[40:] = np.nan  # 40 labelled rows, 260 unlabelled
+    >>> model = SFRRegressor(n_agents=3, consistency=1e-3, ridge=1e-2, random_state=0).fit(X, y)
+    >>> model.termination_
+    'converged'
+    >>> round(model.score(X, np.sin(X[:, 0])), 1)
+    1.0
+    """
+
+    rules_: tuple[Rule, ...]
+
+    def __init__(
+        self,
+        n_rules: int = 5,
+        *,
+        unlabeled: str | None = "icr",
+        consistency: float = 0.1,
+        smoothness: float = 1e-4,
+        ridge: float = 0.1,
+        fuzzifier: float = 1.1,
+        width_scale: float = 1.0,
+        n_pairs: int | None = None,
+        mix_concentration: float = 0.75,
+        n_agents: int = 1,
+        solver: str = "admm",
+        rounds: str = "many",
+        width_pooling: str = "exact",
+        refresh_pairs: bool = False,
+        graph: str = "neighbors",
+        n_neighbors: int = 10,
+        acceleration: str | None = "anderson",
+        relaxation: float = 1.0,
+        cluster_penalty: float | None = None,
+        penalty: float | str | None = None,
+        tol: float = 1e-4,
+        max_rounds: int = 10_000,
+        feature_ranges: Any = None,
+        on_round: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_rules = n_rules
+        self.unlabeled = unlabeled
+        self.consistency = consistency
+        self.smoothness = smoothness
+        self.ridge = ridge
+        self.fuzzifier = fuzzifier
+        self.width_scale = width_scale
+        self.n_pairs = n_pairs
+        self.mix_concentration = mix_concentration
+        self.n_agents = n_agents
+        self.solver = solver
+        self.rounds = rounds
+        self.width_pooling = width_pooling
+        self.refresh_pairs = refresh_pairs
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.acceleration = acceleration
+        self.relaxation = relaxation
+        self.cluster_penalty = cluster_penalty
+        self.penalty = penalty
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.feature_ranges = feature_ranges
+        self.on_round = on_round
+        self.random_state = random_state
+
+    def _settings(self, seed: int) -> Settings:
+        return settings_of(self, "rules", seed)
+
+    def _keep(self, training: Training, settings: Settings) -> None:
+        super()._keep(training, settings)
+        self.rules_ = self.model_.explain()
