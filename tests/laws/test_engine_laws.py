@@ -50,6 +50,18 @@ def test_the_same_seed_gives_the_same_bits(seed, n_agents, told):
     np.testing.assert_array_equal(first.predictor.predict(X), second.predictor.predict(X))
 
 
+@settings(max_examples=20)
+@given(seeds, everything, everything)
+def test_an_engine_forgets_what_it_was_used_for_before(seed, before, told):
+    X, _, y = make_table(seed, n_rows=60)
+    owners = owners_of(seed, len(y), 3)
+    fixed = {"penalty": 0.7, "cluster_penalty": 5.0}  # the same number must not bring back an old factor
+    _, engine = train_on(X, y, owners, **before | fixed)
+    again = train(engine, Settings(**told | fixed))
+    fresh, _ = train_on(X, y, owners, **told | fixed)
+    np.testing.assert_array_equal(again.predictor.predict(X), fresh.predictor.predict(X))
+
+
 class Vault:
     """A shard that nobody can look into but the tasks of its own agent."""
 

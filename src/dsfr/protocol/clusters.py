@@ -144,7 +144,7 @@ def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: 
         mixing, mix = mixing.advance(gaps @ gap, merit=sums.objective)
         images, gaps = images[-len(mix) :], gaps[-len(mix) :]
         centers = (mix @ images).reshape(centers.shape)
-    return centers, False
+    return moved, False
 
 
 def _consensus_centers(

@@ -43,8 +43,9 @@ def remember(memory: Bundle, broadcast: Bundle, state: Array, image: Array) -> t
 
 
 def forget(memory: Bundle) -> Bundle:
-    """Memory without an iteration."""
-    return {name: array for name, array in memory.items() if name not in ("images", "gaps", "round")}
+    """Memory without an iteration and what was made for it."""
+    gone = ("images", "gaps", "round", "penalty", "factor")
+    return {name: array for name, array in memory.items() if name not in gone}
 
 
 @dataclass(slots=True)
