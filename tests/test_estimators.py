@@ -273,6 +273,15 @@ def test_not_converging_is_a_warning_and_a_usable_model(table):
     assert np.isfinite(model.predict(X)).all()
 
 
+def test_many_small_agents_agree_because_the_penalty_rises_when_they_circle(table):
+    X, _, y = table
+    free = SFRRegressor(n_agents=20, unlabeled=None, ridge=1.0, max_rounds=1000, random_state=0).fit(X, y)
+    assert free.termination_ == "converged"
+    start = len(y) / (20 * 5)  # where the default starts; a number stays
+    with pytest.warns(ConvergenceWarning, match="clusters"):
+        free.set_params(cluster_penalty=start).fit(X, y)
+
+
 def test_refreshed_pairs_follow_algorithm_2_and_end_near_the_fixed_ones(table):
     X, truth, y = table
     fixed = SFRRegressor(n_agents=3, n_pairs=2000, random_state=0).fit(X, y)
