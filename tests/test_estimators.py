@@ -225,6 +225,7 @@ def test_bad_parameters_are_refused_by_name_value_and_rule(table, parameters, me
         (["a", "b"], "2 entries for 120 rows"),
         ([None] * 120, "missing values"),
         ([np.nan] * 120, "missing values"),
+        (pd.array([1, None] * 60, dtype="Int64"), "missing values"),
         ([[1, 2]] * 60, "1d array"),
     ],
 )

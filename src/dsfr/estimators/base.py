@@ -104,7 +104,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"agents has {owners.ndim} dimensions; it must be a 1d array, one owner per row")
         if len(owners) != n_rows:
             raise ValueError(f"agents has {len(owners)} entries for {n_rows} rows: give the owner of every row")
-        if any(owner is None or owner != owner for owner in owners.tolist()):
+        if any(map(_is_missing, owners.tolist())):
             raise ValueError("agents contains missing values: every row must have an owner")
         n_owners = len(np.unique(owners.astype(str)))
         if self.n_agents not in (1, n_owners):
@@ -169,6 +169,11 @@ def _checked_count(n_agents: Any) -> int:
     if not isinstance(n_agents, (int, np.integer)) or isinstance(n_agents, bool) or n_agents < 1:
         raise ValueError(f"n_agents={n_agents!r} must be a whole number >= 1; 1 is the centralised method")
     return int(n_agents)
+
+
+def _is_missing(owner: object) -> bool:
+    """Whether a value is None, or one of the several kinds of NaN; an owner called "None" is none of them."""
+    return not isinstance(owner, str) and str(owner) in ("None", "nan", "<NA>", "NaT")
 
 
 def _as_targets(y: Any) -> Array:
