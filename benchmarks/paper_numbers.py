@@ -27,6 +27,10 @@ PAPER = {
     ("FR", "airfoil"): 0.6657,
     ("FR", "ccpp"): 0.2472,
     ("FR", "kch"): 0.5631,
+    ("SFR-ICR", "kch"): 0.6952,
+    ("SFR-ICR", "ch"): 0.6875,
+    ("FR", "wmsl"): 0.6702,
+    ("FR", "ch"): 0.5426,
 }
 """Means of the paper's Table II, centralised."""
 LIMITS = {
@@ -85,7 +89,8 @@ def main() -> None:
     print(f"dsfr {dsfr.__version__}, {arguments.draws} draws x 5 folds, seed {arguments.seed}\n")
     print(f"{'method':<8} {'data':<8} {'median NRMSE':>12} {'paper (mean)':>13}  {'ridge':>7} {'consistency':>11}")
     missed = 0
-    for (method, name), limit in LIMITS.items():
+    for method, name in PAPER:
+        limit = LIMITS.get((method, name), float("inf"))
         median, ridge, consistency = best_median(method, name, arguments.draws, arguments.seed)
         missed += median > limit
         mark = "" if median <= limit else f"  ABOVE {limit}"

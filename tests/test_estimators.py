@@ -300,6 +300,11 @@ def test_declared_ranges_are_used_and_not_asked_for(table):
     asked = SFRRegressor(random_state=0).fit(X, y)
     told = SFRRegressor(feature_ranges=[low, high], random_state=0).fit(X, y)
     np.testing.assert_array_equal(asked.predict(X), told.predict(X))
+
+    def entry(model):
+        return model.set_params(n_agents=2).fit(X, y).ledger_.entries["measure", "max"].bytes_up
+
+    assert entry(SFRRegressor()) - entry(SFRRegressor(feature_ranges=[low, high])) == 2 * 2 * 3 * 8
     wide = SFRRegressor(feature_ranges=[low - 10, high + 10], random_state=0).fit(X, y)
     assert (wide.predict(X) != asked.predict(X)).any()
     np.testing.assert_array_equal(wide.model_.predictor.ranges.low, low - 10)

@@ -141,6 +141,16 @@ def test_an_agent_that_leaves_dicr_and_returns_ends_at_the_same_solution(seed, a
     assert np.linalg.norm(found - exact) <= 2e-8 * np.linalg.norm(exact)
 
 
+def test_without_an_agent_nothing_is_proven():
+    X, _, y = make_table(0, n_features=2)
+    shards = list(make_shards(X, y, owners_of(0, len(y), 4, skew=10.0)).values())
+    told = Settings(n_rules=3, ridge=0.5, max_rounds=300)
+    engine = LeavingEngine(shards, 1, range(2, 1000))
+    population = survey(engine, told)
+    rules, _, _ = agree_rules(engine, told, population, _ignore)
+    assert not agree_weights(engine, told, rules, population.target, _ignore)[1]
+
+
 def _ignore(info):
     pass
 

@@ -52,7 +52,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Predictions in the target's units; shape (n,)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         _check_finite(X, self.model_.feature_names)
         predictions: Array = self.model_.predictor.predict(X)
@@ -70,7 +70,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model into one file that `dsfr.load` reads."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.save(path)
 
     def _settings(self, seed: int) -> Settings:

@@ -33,9 +33,11 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
     ranges = Ranges.of(shard.X)
     target = Ranges.of(shard.y[shard.labeled, None])
+    # Where ranges are declared, agents do not tell theirs.
+    own = {} if "declared" in broadcast else {"high": ranges.high, "minus_low": -ranges.low}
     contribution = {
-        "high": ranges.high,
-        "minus_low": -ranges.low,
+        **own,
+        "n_features": scalar(shard.X.shape[1]),
         "target_high": target.high,
         "minus_target_low": -target.low,
         "ticket": scalar(_ticket(shard, int(broadcast["seed"]))),
@@ -101,12 +103,15 @@ def first_look(engine: Engine, settings: Settings) -> FirstLook:
     ValueError
         If no agent has a labelled row, or declared ranges do not fit the columns.
     """
-    seen = engine.max("measure", {"seed": np.asarray(settings.seed, dtype=np.int64)})
+    message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
+    if settings.feature_ranges is not None:
+        message["declared"] = scalar(1.0)
+    seen = engine.max("measure", message)
     if seen["target_high"][0] == -NEVER:
         raise ValueError(
             "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
         )
-    ranges = _declared(settings, len(seen["high"])) or Ranges(-seen["minus_low"], seen["high"])
+    ranges = _declared(settings, int(seen["n_features"])) or Ranges(-seen["minus_low"], seen["high"])
     target = Ranges(-seen["minus_target_low"], seen["target_high"])
     origin, unit = float(target.midpoints[0]), float(target.high[0] / 2 - target.low[0] / 2)
     _check_size(settings, len(ranges.low))

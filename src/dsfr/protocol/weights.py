@@ -123,13 +123,14 @@ def _consensus_weights(
     engine: Engine, settings: Settings, broadcast: Bundle, n_outputs: int, observe: Observer
 ) -> tuple[Array, bool]:
     told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
-    penalty = _start_penalty(settings, engine.sum("prepare_weights", told))
+    spectrum = engine.sum("prepare_weights", told)
+    penalty, n_prepared = _start_penalty(settings, spectrum), int(spectrum["present"])
     with single_threaded_blas():
-        return _consensus_rounds(engine, settings, penalty, np.zeros(n_outputs), observe)
+        return _consensus_rounds(engine, settings, penalty, n_prepared, np.zeros(n_outputs), observe)
 
 
 def _consensus_rounds(
-    engine: Engine, settings: Settings, penalty: float, consensus: Array, observe: Observer
+    engine: Engine, settings: Settings, penalty: float, n_prepared: int, consensus: Array, observe: Observer
 ) -> tuple[Array, bool]:
     """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
     ridge, redraws = settings.ridge, settings.refresh_pairs and settings.unlabeled == "icr"
@@ -147,7 +148,8 @@ def _consensus_rounds(
         primal = float(np.sqrt(sums["primal_square"]))
         dual = dual_residual(consensus, previous, iteration.present, penalty)
         observe(RoundInfo(STAGE, round_number, objective, primal, dual, bound))
-        if bound <= settings.tol:
+        # With an agent missing, the gradient is not that of the pooled objective and proves nothing.
+        if bound <= settings.tol and iteration.present == n_prepared:
             return consensus, True
         balanced = penalty
         if settings.penalty == "balanced" and 1 < round_number <= MAX_BALANCING:
