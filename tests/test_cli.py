@@ -130,6 +130,36 @@ def test_agents_and_hidden_labels(table, tmp_path):
     assert "NRMSE on the 18 hidden labels" in result.output
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "setting"),
+    [
+        ("--rules", 3, "n_rules"),
+        ("--consistency", 0.7, "consistency"),
+        ("--smoothness", 0.02, "smoothness"),
+        ("--ridge", 0.3, "ridge"),
+        ("--fuzzifier", 1.7, "fuzzifier"),
+        ("--width-scale", 1.9, "width_scale"),
+        ("--pairs", 77, "n_pairs"),
+        ("--solver", "exact", "solver"),
+        ("--tol", 0.003, "tol"),
+        ("--max-rounds", 4321, "max_rounds"),
+    ],
+)
+def test_every_option_reaches_the_training(table, tmp_path, option, value, setting):
+    out = tmp_path / "m.dsfr"
+    assert run("fit", table, "--target", "noise", "--ignore", "site", option, value, "-o", out).exit_code == 0
+    assert dsfr.load(out).settings[setting] == value
+
+
+def test_the_seed_changes_the_model(table, tmp_path):
+    seeds = []
+    for seed in (0, 1):
+        out = tmp_path / f"{seed}.dsfr"
+        run("fit", table, "--target", "noise", "--ignore", "site", "--seed", seed, "-o", out)
+        seeds.append(dsfr.load(out).settings["seed"])
+    assert seeds[0] != seeds[1]
+
+
 def test_few_rounds(table, tmp_path):
     out = tmp_path / "m.dsfr"
     assert run("fit", table, "--target", "noise", "--agent-column", "site", "--few-rounds", "-o", out).exit_code == 0

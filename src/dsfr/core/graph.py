@@ -23,11 +23,11 @@ def laplacian_gram(X: Array, basis: Basis, *, n_neighbors: int | None) -> Array:
     return (gram + gram.T) / 2
 
 
-def neighbor_weights(X: Array, n_neighbors: int, tree: KDTree | None = None) -> csr_array:
+def neighbor_weights(X: Array, n_neighbors: int) -> csr_array:
     """Symmetric heat-kernel weights between each row and its nearest ones (joined if either is near the other)."""
     n_rows = len(X)
     count = min(n_neighbors, n_rows - 1)
-    distances, nearest = (tree or KDTree(X)).query(X, k=count + 1)
+    distances, nearest = KDTree(X).query(X, k=count + 1)
     rows = np.repeat(np.arange(n_rows), count + 1)
     columns = nearest.ravel()
     # Among duplicate rows a row need not be its own first neighbour, so itself is dropped by index, not by position.

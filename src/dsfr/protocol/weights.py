@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
@@ -28,6 +27,7 @@ from dsfr.core.scaling import Moments
 from dsfr.core.statistics import Quadratic, Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
+from dsfr.protocol.clusters import Observer
 from dsfr.protocol.iteration import Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, pack_statistics, scalar, unpack, unpack_basis, unpack_statistics
 from dsfr.protocol.settings import Settings
@@ -41,8 +41,6 @@ MEMORY = 20
 MAX_BALANCING = 200
 """Rounds in which residual balancing may change the penalty: for ever, it need not converge."""
 _AS_MANY_AS_ROWS = -1
-
-Observer = Callable[[RoundInfo], None]
 
 
 def statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
