@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
 from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.clusters import agree_rules
 from dsfr.protocol.shard import Purpose
-from dsfr.protocol.survey import survey
-from dsfr.protocol.weights import agree_weights
 from tests.tables import make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
@@ -105,55 +102,3 @@ def test_random_streams_follow_the_name_of_the_agent(name, other, seed):
     streams = {key: s.rng(seed, Purpose.PAIRS).random(3) for key, s in both.items()}
     match = [stream for stream in streams.values() if (stream == alone).all()]
     assert len(match) == 1
-
-
-class LeavingEngine(InProcessEngine):
-    """An agent misses some rounds of the weights and comes back with the memory it had."""
-
-    def __init__(self, shards, away, rounds):
-        super().__init__(shards, TASKS)
-        self.away, self.rounds, self.now = away, rounds, 0
-
-    def _run(self, task, verb, broadcast):
-        if task != "weight_consensus":
-            return super()._run(task, verb, broadcast)
-        self.now += 1
-        contributions = []
-        for agent in range(self.n_agents):
-            if agent != self.away or self.now not in self.rounds:
-                contributions.append(self._run_agent(agent, task, broadcast))
-        return contributions
-
-
-@settings(max_examples=15)
-@given(seeds, st.integers(0, 3), st.integers(1, 10), st.sampled_from(["icr", None]))
-def test_an_agent_that_leaves_dicr_and_returns_ends_at_the_same_solution(seed, away, leaves, unlabeled):
-    X, _, y = make_table(seed, n_features=2)
-    shards = list(make_shards(X, y, owners_of(seed, len(y), 4, skew=10.0)).values())
-    told = Settings(n_rules=3, unlabeled=unlabeled, tol=1e-8, ridge=0.5, seed=seed, max_rounds=50_000)
-    engine = LeavingEngine(shards, away, range(leaves, leaves + 20))
-    population = survey(engine, told)
-    rules, _, _ = agree_rules(engine, told, population, lambda info: None)
-    found, converged = agree_weights(engine, told, rules, population.target, lambda info: None)
-    assert converged
-    assert engine.now > leaves + 20
-    exact, _ = agree_weights(engine, Settings(**_changed(told, solver="exact")), rules, population.target, _ignore)
-    assert np.linalg.norm(found - exact) <= 2e-8 * np.linalg.norm(exact)
-
-
-def test_without_an_agent_nothing_is_proven():
-    X, _, y = make_table(0, n_features=2)
-    shards = list(make_shards(X, y, owners_of(0, len(y), 4, skew=10.0)).values())
-    told = Settings(n_rules=3, ridge=0.5, max_rounds=300)
-    engine = LeavingEngine(shards, 1, range(2, 1000))
-    population = survey(engine, told)
-    rules, _, _ = agree_rules(engine, told, population, _ignore)
-    assert not agree_weights(engine, told, rules, population.target, _ignore)[1]
-
-
-def _ignore(info):
-    pass
-
-
-def _changed(told, **changes):
-    return {name: getattr(told, name) for name in told.__slots__} | changes

@@ -1,7 +1,19 @@
 """How agents are reached. An engine runs named tasks and reduces what they return; it knows no mathematics."""
 
 from dsfr.engines.base import Engine, EngineError, Task, Tasks
+from dsfr.engines.faults import Absence, Faults
 from dsfr.engines.inprocess import InProcessEngine
-from dsfr.engines.ledger import Entry, Ledger
+from dsfr.engines.ledger import Entry, Ledger, Traffic
 
-__all__ = ["Engine", "EngineError", "Entry", "InProcessEngine", "Ledger", "Task", "Tasks"]
+__all__ = [
+    "Absence",
+    "Engine",
+    "EngineError",
+    "Entry",
+    "Faults",
+    "InProcessEngine",
+    "Ledger",
+    "Task",
+    "Tasks",
+    "Traffic",
+]

@@ -25,7 +25,11 @@ class Engine(Protocol):
 
     @property
     def n_agents(self) -> int:
-        """Number of agents taking part."""
+        """Number of agents, present or not."""
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Names of the agents whose answers counted in the last round."""
 
     @property
     def ledger(self) -> Ledger:

@@ -1,91 +1,87 @@
-"""All agents in this process: the default engine, and the reference every other one must equal."""
+"""All agents in this process, each asked directly: the default engine, and the reference every other one must equal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
+from dsfr.bundles import Bundle, payload_bytes
+from dsfr.engines.base import Tasks
+from dsfr.engines.faults import Faults
+from dsfr.engines.ledger import Entry
+from dsfr.engines.local import LocalEngine
+from dsfr.engines.reduction import reduce_bundles
 
-from dsfr.bundles import Bundle, check_bundle, from_bytes, payload_bytes, to_bytes
-from dsfr.engines.base import EngineError, Tasks
-from dsfr.engines.ledger import Ledger
 
-
-class InProcessEngine:
+class InProcessEngine(LocalEngine):
     """Runs tasks one agent after another, in the order of the shards.
 
     Parameters
     ----------
-    shards : sequence
-        What each agent holds. The engine passes a shard to tasks of its own agent and looks at none.
+    shards : mapping or sequence
+        What each agent holds, by name or in order. The engine passes a shard to tasks of its own agent and looks at
+        none.
     tasks : mapping
         Tasks by name.
     serialize : bool, default=False
         Pass every broadcast, contribution and memory through its serialised form, as a network would.
+    faults : Faults, default=None
+        Agents that are away and messages that are lost or late.
+    min_agents : int, default=1
+        A round with fewer answers is an error; before it starts, the engine waits for as many to be reachable.
     """
 
-    def __init__(self, shards: Sequence[Any], tasks: Tasks, *, serialize: bool = False) -> None:
-        if not shards:
-            raise ValueError("shards is empty: training needs at least one agent")
-        self._shards = list(shards)
-        self._tasks = tasks
-        self._memories: list[Bundle] = [{} for _ in self._shards]
-        self._serialize = serialize
-        self.ledger = Ledger()
-
-    @property
-    def n_agents(self) -> int:
-        """Number of agents."""
-        return len(self._shards)
+    def __init__(
+        self,
+        shards: Mapping[str, Any] | Sequence[Any],
+        tasks: Tasks,
+        *,
+        serialize: bool = False,
+        faults: Faults | None = None,
+        min_agents: int = 1,
+    ) -> None:
+        super().__init__(shards, tasks, serialize=serialize, faults=faults, min_agents=min_agents)
 
     def sum(self, task: str, broadcast: Bundle) -> Bundle:
         """Elementwise sum over agents, added in agent order."""
-        return _reduce(task, self._run(task, "sum", broadcast), np.add)
+        return reduce_bundles(task, "sum", self._run(task, "sum", broadcast))
 
     def max(self, task: str, broadcast: Bundle) -> Bundle:
         """Elementwise maximum over agents."""
-        return _reduce(task, self._run(task, "max", broadcast), np.maximum)
+        return reduce_bundles(task, "max", self._run(task, "max", broadcast))
 
     def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
         """All non-empty contributions, in agent order."""
         return [contribution for contribution in self._run(task, "gather", broadcast) if contribution]
 
     def _run(self, task: str, verb: str, broadcast: Bundle) -> list[Bundle]:
-        if task not in self._tasks:
-            raise EngineError(f"unknown task {task!r}; this engine has {', '.join(sorted(self._tasks))}")
-        contributions = [self._run_agent(agent, task, broadcast) for agent in range(self.n_agents)]
-        # A lone agent is its own coordinator: nothing is sent.
-        sent = self.n_agents > 1
-        self.ledger.record(
-            task,
-            verb,
-            messages=sent * (self.n_agents + sum(map(bool, contributions))),
-            bytes_down=sent * self.n_agents * payload_bytes(broadcast),
-            bytes_up=sent * sum(map(payload_bytes, contributions)),
-        )
-        return contributions
+        entry, reachable = self._begin(task, verb, self._reachable)
+        contributions, ran, slowest = dict[str, Bundle](), [], 0.0
+        for name in reachable:
+            down, seconds_down = self._message(entry, None, name, broadcast)
+            if not down:
+                continue
+            ran.append(name)
+            contribution = self._run_agent(name, entry, broadcast)
+            up, seconds_up = self._message(entry, name, None, contribution) if contribution else (True, 0.0)
+            slowest = max(slowest, seconds_down + seconds_up)
+            if up:
+                contributions[name] = contribution
+        self.ledger.seconds += slowest
+        self._end(entry, broadcast, ran, list(contributions))
+        return list(contributions.values())
 
-    def _run_agent(self, agent: int, task: str, broadcast: Bundle) -> Bundle:
-        memory, contribution = self._tasks[task](
-            self._shards[agent], self._carry(self._memories[agent]), self._carry(broadcast)
-        )
-        check_bundle(contribution)
-        self._memories[agent] = self._carry(memory)
-        return self._carry(contribution)
+    def _run_agent(self, name: str, entry: Entry, broadcast: Bundle) -> Bundle:
+        for task, missed in self._take_missed(name, entry.task).items():
+            entry.book(None, name, payload_bytes(missed), up=False)
+            self._agents[name].run(task, missed)
+        return self._agents[name].run(entry.task, broadcast)
 
-    def _carry(self, bundle: Bundle) -> Bundle:
-        return from_bytes(to_bytes(bundle)) if self._serialize else bundle
-
-
-def _reduce(task: str, contributions: list[Bundle], combine: Callable[..., Any]) -> Bundle:
-    result = dict(contributions[0])
-    for contribution in contributions[1:]:
-        if _shapes(contribution) != _shapes(result):
-            raise EngineError(f"agents disagree in task {task!r}: {_shapes(contribution)} against {_shapes(result)}")
-        result = {name: np.asarray(combine(result[name], contribution[name])) for name in result}
-    return result
-
-
-def _shapes(bundle: Bundle) -> dict[str, tuple[str, tuple[int, ...]]]:
-    return {name: (array.dtype.name, array.shape) for name, array in sorted(bundle.items())}
+    def _message(self, entry: Entry, sender: str | None, receiver: str | None, bundle: Bundle) -> tuple[bool, float]:
+        """Send a bundle, booking every try; whether it has arrived, and after how long."""
+        if self.n_agents == 1:  # a lone agent is its own coordinator: nothing is sent
+            return True, 0.0
+        arrived, tries, seconds = self._weather.send()
+        for _ in range(tries):
+            entry.book(sender, receiver, payload_bytes(bundle), up=sender is not None)
+        return arrived, seconds

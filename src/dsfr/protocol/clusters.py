@@ -12,8 +12,8 @@ from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
 from dsfr.core.consensus import RoundInfo, consensus_of, dual_residual, local_centers, rescaled, stalled
 from dsfr.core.rules import Rules, rule_widths
-from dsfr.engines import Engine
-from dsfr.protocol.iteration import Iteration, forget, recall, remember
+from dsfr.engines import Engine, EngineError
+from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, scalar, unpack
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
@@ -24,6 +24,9 @@ MEMORY = 10
 """Rounds that acceleration combines."""
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
+
+MAX_ELECTIONS = 10
+"""Times that agents are asked who proposes the start, should the chosen one not answer."""
 
 Observer = Callable[[RoundInfo], None]
 
@@ -74,7 +77,6 @@ def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
         **pack(sums),
         "lagrangian": scalar(sums.objective + penalty * (np.vdot(x - consensus, apart) + np.vdot(apart, apart) / 2)),
         "primal_square": scalar(np.sum((moved - consensus) ** 2)),
-        "present": scalar(1.0),
     }
     return {**memory, "local_centers": moved, "penalty": broadcast["penalty"]}, contribution
 
@@ -125,7 +127,14 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_
 def _start(engine: Engine, settings: Settings, population: Population) -> Array:
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
     max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
-    return engine.gather("start_centers", start_message(settings, population.ticket, max_steps))[0]["centers"]
+    ticket = population.ticket
+    for _ in range(MAX_ELECTIONS):
+        answers = engine.gather("start_centers", start_message(settings, ticket, max_steps))
+        if answers:
+            return answers[0]["centers"]
+        # The holder of the highest ticket has gone: let those who are there draw again.
+        ticket = float(engine.max("draw_ticket", {})["ticket"])
+    raise EngineError(f"no agent proposed start centers in {MAX_ELECTIONS} rounds: agents come and go too fast")
 
 
 def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
@@ -153,18 +162,20 @@ def _consensus_centers(
     """DFCM; stops when a step of pooled fuzzy c-means would move no center, and agents agree, both to ``tol``."""
     penalty = _cluster_penalty(engine, settings, population)
     iteration = Iteration(MEMORY if settings.acceleration else 0)
-    previous, residuals = centers, list[float]()
+    previous, residuals, patience = centers, list[float](), WAIT_FOR_ABSENT
     for round_number in range(1, settings.max_rounds + 1):
         message = {"centers": centers, "penalty": scalar(penalty), **iteration.message()}
         sums = engine.sum("cluster_consensus", message)
-        state_sum = iteration.receive(sums, merit=float(sums["lagrangian"]))
+        state_sum = iteration.receive(sums, engine.present, merit=float(sums["lagrangian"]))
         primal = float(np.sqrt(sums["primal_square"]))
-        dual = dual_residual(centers, previous, iteration.present, penalty)
+        dual = dual_residual(centers, previous, iteration.n_present, penalty)
         move = float(np.abs(unpack(ClusterSums, sums).centers(centers) - centers).max())
-        bound = max(move, primal / float(np.sqrt(iteration.present * centers.size)))
+        bound = max(move, primal / float(np.sqrt(iteration.n_present * centers.size)))
         observe(RoundInfo(STAGE, round_number, float(sums["objective"]), primal, dual, bound))
         if bound <= settings.tol:
-            return centers, True
+            if iteration.n_present == engine.n_agents or patience == 0:
+                return centers, True
+            patience -= 1
         residuals.append(primal)
         # Agents that disagree by more than the consensus moves are circling; while it moves on, they only lag behind.
         raised = settings.cluster_penalty is None and stalled(residuals) and primal > 2.0 * dual / penalty
@@ -172,7 +183,7 @@ def _consensus_centers(
             iteration.restart()
             state_sum, residuals = sums["image"], []
         x_sum = state_sum.reshape(2, *centers.shape)[0]
-        previous, centers = centers, consensus_of(x_sum, iteration.present, penalty)
+        previous, centers = centers, consensus_of(x_sum, iteration.n_present, penalty)
         penalty *= 2.0 if raised else 1.0
     return centers, False
 

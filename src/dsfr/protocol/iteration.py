@@ -7,6 +7,7 @@ plain iteration.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,9 @@ import numpy as np
 from dsfr.bundles import Bundle
 from dsfr.core.acceleration import Mixing
 from dsfr.core.arrays import Array
+
+WAIT_FOR_ABSENT = 50
+"""Rounds that go on after those present have converged, for agents that are away to come back."""
 
 
 def recall(memory: Bundle, broadcast: Bundle) -> Array | None:
@@ -56,7 +60,7 @@ class Iteration:
     mixing: Mixing = field(init=False)
     mix: Array = field(init=False)
     image_sums: list[Array] = field(init=False)
-    present: int = 0
+    present: frozenset[str] = frozenset()
     round: int = 1
 
     def __post_init__(self) -> None:
@@ -72,12 +76,16 @@ class Iteration:
         """What every agent must know of the iteration."""
         return {"mix": self.mix, "round": np.asarray(self.round, dtype=np.int64)}
 
-    def receive(self, sums: Bundle, merit: float = 0.0) -> Array:
+    @property
+    def n_present(self) -> int:
+        """Number of agents in the sums last received."""
+        return len(self.present)
+
+    def receive(self, sums: Bundle, present: Iterable[str], merit: float = 0.0) -> Array:
         """Sum of the states that agents will go on from. Combining starts anew when an agent has left or come back."""
-        present = int(sums["present"])
-        if present != self.present:
+        if frozenset(present) != self.present:
             self.restart()
-            self.present = present
+            self.present = frozenset(present)
         self.round += 1
         self.mixing, self.mix = self.mixing.advance(sums["products"], merit)
         self.image_sums = [*self.image_sums, sums["image"]][-max(len(self.mix), self.memory + 1) :]

@@ -58,6 +58,11 @@ def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     return {**memory, "low": broadcast["low"], "high": broadcast["high"]}, contribution
 
 
+def draw_ticket(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (max): the ticket alone, should the holder of the highest one have gone."""
+    return memory, {"ticket": scalar(_ticket(shard, int(memory["seed"])))}
+
+
 def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
     """Whether this agent drew the given ticket."""
     return _ticket(shard, int(memory["seed"])) == ticket

@@ -21,6 +21,7 @@ from dsfr.protocol.threads import single_threaded_blas
 TASKS: Tasks = {
     "measure": survey.measure,
     "agree": survey.agree,
+    "draw_ticket": survey.draw_ticket,
     "start_centers": clusters.start_centers,
     "cluster_sums": clusters.cluster_sums,
     "cluster_consensus": clusters.cluster_consensus,

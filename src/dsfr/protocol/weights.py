@@ -28,7 +28,7 @@ from dsfr.core.statistics import Quadratic, Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
 from dsfr.protocol.clusters import Observer
-from dsfr.protocol.iteration import Iteration, forget, recall, remember
+from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, pack_statistics, scalar, unpack, unpack_basis, unpack_statistics
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
@@ -58,7 +58,6 @@ def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     contribution = {
         "largest": scalar(max(curvatures[-1], 0.0)),
         "smallest": scalar(max(curvatures[0], 0.0)),
-        "present": scalar(1.0),
     }
     return kept, contribution
 
@@ -86,7 +85,6 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
         "gradient": quadratic.gradient(consensus),
         "objective": scalar(quadratic.value(consensus)),
         "primal_square": scalar(np.sum((weights - consensus) ** 2)),
-        "present": scalar(1.0),
     }
     return memory, contribution
 
@@ -122,51 +120,52 @@ def _consensus_weights(
 ) -> tuple[Array, bool]:
     told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
     spectrum = engine.sum("prepare_weights", told)
-    penalty, n_prepared = _start_penalty(settings, spectrum), int(spectrum["present"])
+    penalty = _start_penalty(settings, spectrum, len(engine.present))
     with single_threaded_blas():
-        return _consensus_rounds(engine, settings, penalty, n_prepared, np.zeros(n_outputs), observe)
+        return _consensus_rounds(engine, settings, penalty, np.zeros(n_outputs), observe)
 
 
 def _consensus_rounds(
-    engine: Engine, settings: Settings, penalty: float, n_prepared: int, consensus: Array, observe: Observer
+    engine: Engine, settings: Settings, penalty: float, consensus: Array, observe: Observer
 ) -> tuple[Array, bool]:
     """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
     ridge, redraws = settings.ridge, settings.refresh_pairs and settings.unlabeled == "icr"
     # New pairs every round are a new map every round: there is nothing to extrapolate.
     iteration = Iteration(MEMORY if settings.acceleration and not redraws else 0)
-    previous = consensus
+    previous, patience = consensus, WAIT_FOR_ABSENT
     for round_number in range(1, settings.max_rounds + 1):
         message = {"consensus": consensus, "penalty": scalar(penalty), "relaxation": scalar(settings.relaxation)}
         if redraws:
             message["redraw"] = np.asarray(round_number, dtype=np.int64)
         sums = engine.sum("weight_consensus", message | iteration.message())
-        state_sum = iteration.receive(sums)
+        state_sum = iteration.receive(sums, engine.present)
         bound = relative_error_bound(sums["gradient"] + ridge * consensus, consensus, ridge)
         objective = float(sums["objective"]) + ridge / 2 * float(consensus @ consensus)
         primal = float(np.sqrt(sums["primal_square"]))
-        dual = dual_residual(consensus, previous, iteration.present, penalty)
+        dual = dual_residual(consensus, previous, iteration.n_present, penalty)
         observe(RoundInfo(STAGE, round_number, objective, primal, dual, bound))
-        # With an agent missing, the gradient is not that of the pooled objective and proves nothing.
-        if bound <= settings.tol and iteration.present == n_prepared:
-            return consensus, True
+        if bound <= settings.tol:
+            # With an agent missing, the gradient is that of the others' objective: a return is worth waiting for.
+            if iteration.n_present == engine.n_agents or patience == 0:
+                return consensus, True
+            patience -= 1
         balanced = penalty
         if settings.penalty == "balanced" and 1 < round_number <= MAX_BALANCING:
             balanced = balanced_penalty(penalty, primal, dual)
         if balanced != penalty:
             iteration.restart()
             state_sum = sums["image"]
-        previous, consensus = consensus, consensus_of(state_sum, iteration.present, penalty, ridge)
+        previous, consensus = consensus, consensus_of(state_sum, iteration.n_present, penalty, ridge)
         penalty = balanced
     return consensus, False
 
 
-def _start_penalty(settings: Settings, spectrum: Bundle) -> float:
+def _start_penalty(settings: Settings, spectrum: Bundle, n_agents: int) -> float:
     """The paper's ``rho_p`` if it is given, else one from the mean extreme curvatures of the agents' problems."""
     if isinstance(settings.penalty, Real):
         return float(settings.penalty)
-    present = int(spectrum["present"])
-    largest, smallest = (float(spectrum[name]) / present for name in ("largest", "smallest"))
-    return spectral_penalty(largest or 1.0, smallest, settings.ridge, present)
+    largest, smallest = (float(spectrum[name]) / n_agents for name in ("largest", "smallest"))
+    return spectral_penalty(largest or 1.0, smallest, settings.ridge, n_agents)
 
 
 def _penalty_on_unlabeled(settings: Settings) -> Bundle:

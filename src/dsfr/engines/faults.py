@@ -1,0 +1,91 @@
+"""What can go wrong in a network, to be tried out in one process: agents away, messages lost or late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """An agent that cannot be reached from round ``first`` to round ``last``, both included.
+
+    Rounds are counted from 1: over all tasks, or over those of one ``task`` if it is named. While an engine waits for
+    agents, rounds pass as well.
+    """
+
+    agent: str
+    first: int
+    last: float = float("inf")
+    task: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first <= self.last:
+            raise ValueError(f"an absence from round {self.first} to {self.last}: rounds count from 1, first <= last")
+
+    def covers(self, task: str, task_round: int, any_round: int) -> bool:
+        """Whether the agent is away in this round."""
+        if self.task is None:
+            return self.first <= any_round <= self.last
+        return task == self.task and self.first <= task_round <= self.last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """Faults to inject, reproducible by their seed.
+
+    A message that is lost, or that takes longer than ``timeout``, is sent again; one that fails ``tries`` times leaves
+    its agent out of the round.
+    """
+
+    absences: Sequence[Absence] = ()
+    loss: float = 0.0
+    """Probability that a message is lost."""
+    delay: float = 0.0
+    """Mean seconds that a message takes, exponentially distributed; simulated, nobody waits."""
+    timeout: float = float("inf")
+    """Seconds after which a message counts as lost."""
+    tries: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.loss < 1.0:
+            raise ValueError(f"loss={self.loss} must be a probability >= 0 and < 1")
+        if not 0.0 <= self.delay < float("inf"):
+            raise ValueError(f"delay={self.delay} must be a number of seconds >= 0")
+        if not self.timeout > 0.0:
+            raise ValueError(f"timeout={self.timeout} must be a number of seconds > 0")
+        if self.tries < 1:
+            raise ValueError(f"tries={self.tries} must be a whole number >= 1")
+
+
+class Weather:
+    """The faults as they happen: who is away now, and how each message fares."""
+
+    def __init__(self, faults: Faults | None, agents: Sequence[str]) -> None:
+        self._faults = faults or Faults()
+        unknown = {absence.agent for absence in self._faults.absences} - set(agents)
+        if unknown:
+            raise ValueError(f"absences of unknown agents {sorted(unknown)}; the agents are {sorted(agents)}")
+        self._rng = np.random.default_rng(self._faults.seed)
+        self._rounds: dict[str, int] = {}
+
+    def begin_round(self, task: str) -> frozenset[str]:
+        """Let a round pass; the agents that are away in it."""
+        self._rounds[task] = self._rounds.get(task, 0) + 1
+        now = self._rounds[task], sum(self._rounds.values())
+        return frozenset(absence.agent for absence in self._faults.absences if absence.covers(task, *now))
+
+    def send(self) -> tuple[bool, int, float]:
+        """How a message fares: whether it arrives, how often it was sent, and after how many seconds."""
+        faults, seconds = self._faults, 0.0
+        for sent in range(1, faults.tries + 1):
+            took = self._rng.exponential(faults.delay) if faults.delay else 0.0
+            lost = faults.loss > 0.0 and self._rng.random() < faults.loss
+            if not lost and took <= faults.timeout:
+                return True, sent, seconds + took
+            # A sender that waits for ever cannot notice a loss: it is told after the mean delay.
+            seconds += faults.timeout if np.isfinite(faults.timeout) else faults.delay
+        return False, faults.tries, seconds

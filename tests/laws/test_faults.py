@@ -1,0 +1,152 @@
+"""Agents leave and return, messages are lost or late: the fit ends at the model of those who are there."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
+from dsfr.engines.network import NetworkEngine
+from dsfr.engines.topology import make_topology
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.protocol.clusters import agree_rules
+from dsfr.protocol.survey import survey
+from dsfr.protocol.weights import agree_weights
+from tests.tables import make_table, owners_of
+
+seeds = st.integers(0, 10_000)
+SITES = [f"site-{number}" for number in range(4)]
+
+
+def shards_of(seed, **table):
+    X, _, y = make_table(seed, n_features=2, **table)
+    return make_shards(X, y, owners_of(seed, len(y), 4, skew=10.0))
+
+
+def engine_of(kind, shards, faults=None, min_agents=1):
+    if kind == "in-process":
+        return InProcessEngine(shards, TASKS, faults=faults, min_agents=min_agents)
+    topology = make_topology(kind, list(shards))
+    return NetworkEngine(shards, TASKS, topology, faults=faults, min_agents=min_agents)
+
+
+def weights_over(engine, told, rules, population):
+    return agree_weights(engine, told, rules, population.target, lambda info: None)
+
+
+@settings(max_examples=15)
+@given(seeds, st.sampled_from(SITES[1:]), st.integers(1, 10), st.sampled_from(["icr", None]), st.booleans())
+def test_an_agent_that_leaves_dicr_and_returns_ends_at_the_same_solution(seed, away, leaves, unlabeled, plain):
+    shards = shards_of(seed)
+    told = {"n_rules": 3, "unlabeled": unlabeled, "tol": 1e-8, "ridge": 0.5, "seed": seed, "max_rounds": 50_000}
+    told["acceleration"] = None if plain else "anderson"
+    faults = Faults(absences=[Absence(away, leaves, leaves + 19, "weight_consensus")])
+    engine = engine_of("in-process", shards, faults)
+    population = survey(engine, Settings(**told))
+    rules, _, _ = agree_rules(engine, Settings(**told), population, lambda info: None)
+    found, converged = weights_over(engine, Settings(**told), rules, population)
+    assert converged
+    assert engine.present == tuple(SITES)
+    entry = engine.ledger.entries["weight_consensus", "sum"]
+    assert entry.agents[away].rounds == entry.rounds - 20
+    exact, _ = weights_over(engine, Settings(**told, solver="exact"), rules, population)
+    assert np.linalg.norm(found - exact) <= 2e-8 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("kind", ["in-process", "complete", "grid"])
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+def test_with_an_agent_gone_the_model_is_that_of_the_others(kind, solver):
+    shards = shards_of(3)
+    told = Settings(solver=solver, n_rules=3, ridge=0.5, tol=1e-8, seed=5)
+    engine = engine_of(kind, shards, Faults(absences=[Absence("site-2", 1)]))
+    found = train(engine, told)
+    others = {name: shard for name, shard in shards.items() if name != "site-2"}
+    alone = train(engine_of("in-process", others), told)
+    assert engine.present == tuple(others)
+    assert found.termination == "converged"
+    X = np.concatenate([shard.X for shard in shards.values()])
+    np.testing.assert_allclose(found.predictor.predict(X), alone.predictor.predict(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["in-process", "ring"])
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("rounds", [(1, 1), (2, 2), (1, 3), (3, 6), (4, 8)])
+def test_an_agent_that_comes_late_catches_up(kind, solver, rounds):
+    """It gets what it has missed, so that no task finds it without the memory it needs."""
+    engine = engine_of(kind, shards_of(1), Faults(absences=[Absence("site-1", *rounds)]))
+    assert train(engine, Settings(solver=solver, n_rules=2, ridge=0.5)).termination == "converged"
+    assert engine.present == tuple(SITES)
+
+
+@settings(max_examples=15)
+@given(seeds, st.floats(0.0, 0.4), st.floats(0.0, 2.0), st.sampled_from(["in-process", "ring", "star"]))
+def test_lost_and_late_messages_cost_messages_and_nothing_else(seed, loss, delay, kind):
+    shards = shards_of(seed, n_rows=80)
+    told = Settings(n_rules=2, ridge=0.5, seed=seed)
+    faults = Faults(loss=loss, delay=delay, timeout=5.0, tries=200, seed=seed)
+    engine, calm = engine_of(kind, shards, faults), engine_of(kind, shards)
+    found, expected = train(engine, told), train(calm, told)
+    np.testing.assert_allclose(found.predictor.weights, expected.predictor.weights, rtol=1e-6, atol=1e-8)
+    assert engine.ledger.rounds == calm.ledger.rounds
+    assert engine.ledger.messages >= calm.ledger.messages
+    assert (engine.ledger.seconds > 0.0) == (delay > 0.0)
+
+
+def test_faults_are_reproducible_by_their_seed():
+    ledgers = []
+    for seed in (1, 1, 2):
+        engine = engine_of("ring", shards_of(0), Faults(loss=0.3, delay=0.1, seed=seed))
+        train(engine, Settings(n_rules=2))
+        ledgers.append((engine.ledger.messages, engine.ledger.seconds))
+    assert ledgers[0] == ledgers[1] != ledgers[2]
+
+
+def test_messages_that_never_arrive_leave_agents_out():
+    engine = engine_of("in-process", shards_of(0), Faults(loss=0.1, tries=1, seed=3))
+    trained = train(engine, Settings(n_rules=2, max_rounds=30))
+    assert np.isfinite(trained.predictor.weights).all()
+    assert any(traffic.rounds < engine.ledger.rounds for traffic in engine.ledger.agents.values())
+
+
+@pytest.mark.parametrize("kind", ["in-process", "ring"])
+def test_fewer_than_min_agents_is_an_error_that_names_the_missing(kind):
+    engine = engine_of(kind, shards_of(0), Faults(absences=[Absence("site-1", 4), Absence("site-3", 4)]), 3)
+    with pytest.raises(EngineError, match=r"only . of 4 agents answered.*min_agents is 3.*site-3.*smaller min_agents"):
+        train(engine, Settings())
+
+
+def test_the_engine_waits_for_enough_agents():
+    engine = engine_of("in-process", shards_of(0), Faults(absences=[Absence("site-1", 4, 30)]), 4)
+    train(engine, Settings())
+    assert all(traffic.rounds == engine.ledger.rounds for traffic in engine.ledger.agents.values())
+
+
+def test_the_start_agent_may_be_away_when_it_is_asked():
+    shards = shards_of(0)
+    largest = max(shards, key=lambda name: len(shards[name].y))
+    engine = engine_of("in-process", shards, Faults(absences=[Absence(largest, 1, 2, "start_centers")]))
+    assert train(engine, Settings()).termination == "converged"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"loss": 1.0}, "loss=1.0"),
+        ({"loss": -0.1}, "loss=-0.1"),
+        ({"delay": -1.0}, "delay=-1.0"),
+        ({"timeout": 0.0}, "timeout=0.0"),
+        ({"tries": 0}, "tries=0"),
+        ({"absences": [Absence("nobody", 1)]}, "nobody.*site-0"),
+    ],
+)
+def test_impossible_faults_are_refused(wrong, match):
+    with pytest.raises(ValueError, match=match):
+        engine_of("in-process", shards_of(0), Faults(**wrong))
+
+
+def test_impossible_absences_and_min_agents_are_refused():
+    with pytest.raises(ValueError, match="from round 3 to 2"):
+        Absence("site-0", 3, 2)
+    for min_agents in (0, 5):
+        with pytest.raises(ValueError, match=f"min_agents={min_agents} must be 1 to 4"):
+            engine_of("in-process", shards_of(0), min_agents=min_agents)
