@@ -22,7 +22,7 @@ Bundle = dict[str, npt.NDArray[Any]]
 MAX_BYTES = 1 << 30
 MAX_ARRAYS = 256
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
-_DTYPES = frozenset({"float64", "int64", "uint64", "uint8"})
+_DTYPES = frozenset(map(np.dtype, ("float64", "int64", "uint64", "uint8")))
 
 
 class BundleError(ValueError):
@@ -44,8 +44,8 @@ def check_bundle(bundle: Mapping[str, Any]) -> None:
             raise BundleError(f"array name {name!r} must be lower-case letters, digits and underscores")
         if not isinstance(array, np.ndarray):
             raise BundleError(f"{name!r} is a {type(array).__name__}; only numpy arrays may be sent")
-        if array.dtype.name not in _DTYPES:
-            raise BundleError(f"{name!r} has dtype {array.dtype}; allowed are {', '.join(sorted(_DTYPES))}")
+        if array.dtype not in _DTYPES:
+            raise BundleError(f"{name!r} has dtype {array.dtype}; allowed are {', '.join(sorted(map(str, _DTYPES)))}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise BundleError(f"{name!r} contains NaN or infinity")
     if payload_bytes(bundle) > MAX_BYTES:

@@ -1,6 +1,6 @@
 """How agents are reached. An engine runs named tasks and reduces what they return; it knows no mathematics."""
 
-from dsfr.engines.base import Engine, EngineError, Task, Tasks
+from dsfr.engines.base import Engine, EngineError, NeighborEngine, Task, Tasks
 from dsfr.engines.faults import Absence, Faults
 from dsfr.engines.inprocess import InProcessEngine
 from dsfr.engines.ledger import Entry, Ledger, Traffic
@@ -13,6 +13,7 @@ __all__ = [
     "Faults",
     "InProcessEngine",
     "Ledger",
+    "NeighborEngine",
     "Task",
     "Tasks",
     "Traffic",

@@ -1,7 +1,7 @@
 """The contract between training and transport."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from dsfr.bundles import Bundle
 from dsfr.engines.ledger import Ledger
@@ -43,3 +43,26 @@ class Engine(Protocol):
 
     def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
         """Every non-empty contribution by itself: for tasks where one agent must be seen. Logged as revealing."""
+
+
+@runtime_checkable
+class NeighborEngine(Engine, Protocol):
+    """An engine over a graph, which can also do without a coordinator."""
+
+    @property
+    def diameter(self) -> int:
+        """Links between the two agents that are farthest apart."""
+
+    @property
+    def n_links(self) -> int:
+        """Number of edges."""
+
+    def neighbor_sum(self, task: str, broadcast: Bundle, *, maxima: Collection[str] = ()) -> Bundle:
+        """Give every agent the sum of its neighbors' contributions (the maximum, of names in ``maxima``).
+
+        They are in its memory afterwards, with ``neighbor_`` before their names, beside the number ``n_links`` of links
+        that worked. Returned is what one agent got. Logged as revealing.
+        """
+
+    def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
+        """What the agents of this process answer, looked up without a message."""

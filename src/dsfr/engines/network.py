@@ -64,6 +64,11 @@ class NetworkEngine(LocalEngine):
         """Number of edges."""
         return sum(len(node.neighbors) for node in self._nodes.values()) // 2
 
+    @property
+    def diameter(self) -> int:
+        """Links between the two agents that are farthest apart."""
+        return max(self._eccentricity(name) for name in self._nodes)
+
     def sum(self, task: str, broadcast: Bundle) -> Bundle:
         """Elementwise sum over agents, each parent adding its children's sums to its own contribution."""
         return self._over_tree(task, "sum", broadcast).bundles[0]
@@ -131,12 +136,20 @@ class NetworkEngine(LocalEngine):
         """Agents that messages from the root can reach past those that are away."""
         if self._root in away:
             return []
-        found, border = {self._root}, [self._root]
-        while border:
-            near = {name for known in border for name in self._nodes[known].neighbors} - away - found
-            found |= near
-            border = sorted(near)
+        found = {name for circle in self._circles(self._root, away) for name in circle}
         return [name for name in self._agents if name in found]
+
+    def _eccentricity(self, name: str) -> int:
+        return len(self._circles(name, frozenset())) - 1
+
+    def _circles(self, center: str, away: frozenset[str]) -> list[set[str]]:
+        """The agents one, two, ... links from the center, past those that are away."""
+        circles, found = [{center}], {center}
+        while circles[-1]:
+            near = {name for known in circles[-1] for name in self._nodes[known].neighbors} - away - found
+            found |= near
+            circles.append(near)
+        return circles[:-1]
 
     def _grow_tree(self, entry: Entry, reachable: Sequence[str]) -> float:
         """A new spanning tree if the agents to reach are not those of the present one; the seconds it took."""

@@ -30,4 +30,4 @@ def reduce_bundles(task: str, verb: str, contributions: Sequence[Bundle]) -> Bun
 
 
 def _shapes(bundle: Bundle) -> dict[str, tuple[str, tuple[int, ...]]]:
-    return {name: (array.dtype.name, array.shape) for name, array in sorted(bundle.items())}
+    return {name: (array.dtype.str, array.shape) for name, array in bundle.items()}

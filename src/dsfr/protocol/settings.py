@@ -50,6 +50,21 @@ class Settings:
             rule = _RULES.get(field.name)
             if rule is not None and not rule.holds(value):
                 raise ValueError(f"{field.name}={value!r} must be {rule.text}")
+        if self.solver == "decentralized":
+            self._check_decentralized()
+
+    def _check_decentralized(self) -> None:
+        """Refuse what needs a coordinator."""
+        needs = {"rounds": "many", "width_pooling": "exact", "refresh_pairs": False, "relaxation": 1.0}
+        for name, value in needs.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f'{name}={getattr(self, name)!r} does not go with solver="decentralized": leave it at {value!r}'
+                )
+        if isinstance(self.penalty, str):
+            raise ValueError(
+                f'penalty={self.penalty!r} does not go with solver="decentralized": give a number, or None'
+            )
 
     @property
     def sums_only(self) -> bool:
@@ -115,7 +130,7 @@ _RULES = {
     "refresh_pairs": _Rule(lambda value: isinstance(value, bool), "True or False"),
     "graph": _one_of("neighbors", "full"),
     "n_neighbors": _count(1, "a whole number >= 1; 10 is usual"),
-    "solver": _one_of("admm", "exact"),
+    "solver": _one_of("admm", "exact", "decentralized"),
     "rounds": _one_of("many", "few"),
     "cluster_penalty": _number(
         0, "a number > 0, or None to follow the mean cluster mass of an agent", strict=True, or_none=True

@@ -21,6 +21,7 @@ class Purpose(IntEnum):
     START = 1
     PAIRS = 2
     NODES = 3
+    METRIC = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,25 +101,38 @@ class FirstLook:
 
 
 def first_look(engine: Engine, settings: Settings) -> FirstLook:
-    """Ranges of features and target, in one round.
+    """Ranges of features and target, in one round."""
+    return checked_look(engine.max("measure", ask(settings)), settings)
+
+
+def ask(settings: Settings) -> Bundle:
+    """What `measure` needs to know."""
+    message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
+    return message if settings.feature_ranges is None else message | {"declared": scalar(1.0)}
+
+
+def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
+    """What the maxima of `measure` tell, if one can train on it.
 
     Raises
     ------
     ValueError
-        If no agent has a labelled row, or declared ranges do not fit the columns.
+        If no agent has a labelled row, declared ranges do not fit the columns, or there would be too many weights.
     """
-    message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
-    if settings.feature_ranges is not None:
-        message["declared"] = scalar(1.0)
-    seen = engine.max("measure", message)
     if seen["target_high"][0] == -NEVER:
         raise ValueError(
             "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
         )
-    ranges = _declared(settings, int(seen["n_features"])) or Ranges(-seen["minus_low"], seen["high"])
+    look = look_of(seen, _declared(settings, int(seen["n_features"])))
+    _check_size(settings, len(look.ranges.low))
+    return look
+
+
+def look_of(seen: Bundle, declared: Ranges | None) -> FirstLook:
+    """Ranges, the target's middle and half length, and the highest ticket, from the maxima of `measure`."""
+    ranges = declared or Ranges(-seen["minus_low"], seen["high"])
     target = Ranges(-seen["minus_target_low"], seen["target_high"])
     origin, unit = float(target.midpoints[0]), float(target.high[0] / 2 - target.low[0] / 2)
-    _check_size(settings, len(ranges.low))
     return FirstLook(ranges, origin, unit if unit > 0.0 else 1.0, float(seen["ticket"]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from dsfr.core.consensus import RoundInfo
 from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
 from dsfr.core.wavelets import Wavelets
-from dsfr.engines import Engine, Tasks
-from dsfr.protocol import clusters, few, survey, weights
+from dsfr.engines import Engine, NeighborEngine, Tasks
+from dsfr.protocol import clusters, decentralized, few, survey, weights
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose
 from dsfr.protocol.threads import single_threaded_blas
@@ -32,6 +32,19 @@ TASKS: Tasks = {
     "statistics": weights.statistics,
     "prepare_weights": weights.prepare_weights,
     "weight_consensus": weights.weight_consensus,
+    "introduce": decentralized.introduce,
+    "flood": decentralized.flood,
+    "propose": decentralized.propose,
+    "count": decentralized.count,
+    "average": decentralized.average,
+    "announce": decentralized.announce,
+    "place_centers": decentralized.place_centers,
+    "neighbor_centers": decentralized.neighbor_centers,
+    "spread_out": decentralized.spread_out,
+    "prepare_copies": decentralized.prepare_copies,
+    "start_copies": decentralized.start_copies,
+    "neighbor_weights": decentralized.neighbor_weights,
+    "tell_copy": decentralized.tell_copy,
 }
 """Everything an agent can be asked to do."""
 
@@ -46,6 +59,8 @@ class Training:
     """Stages that ended at ``max_rounds``."""
     n_samples: int
     n_labeled: int
+    copies: dict[str, Predictor] = field(default_factory=dict)
+    """Without a coordinator: the predictor of every agent, of which ``predictor`` is the first."""
 
     @property
     def termination(self) -> str:
@@ -59,7 +74,8 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
     Raises
     ------
     ValueError
-        If no agent has a labelled row, or the system of the weights is singular.
+        If no agent has a labelled row, the system of the weights is singular, or the engine has no neighbors for a
+        decentralised training.
     """
     history: list[RoundInfo] = []
 
@@ -68,6 +84,8 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         if on_round is not None:
             on_round(info)
 
+    if settings.solver == "decentralized" and engine.n_agents > 1:
+        return _train_copies(engine, settings, history, observe)
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found, solved = weights.agree_weights(engine, settings, basis, population.target, observe)
@@ -79,6 +97,19 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         n_samples=int(population.n_samples),
         n_labeled=int(target.n),
     )
+
+
+def _train_copies(
+    engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
+) -> Training:
+    if not isinstance(engine, NeighborEngine):
+        raise ValueError('solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring"')
+    with single_threaded_blas():
+        models, unconverged = decentralized.train_copies(engine, settings, observe)
+    n_samples, n_labeled = np.rint(next(iter(models.values()))["counts"][:2])
+    copies = {name: decentralized.predictor_of(model) for name, model in models.items()}
+    first = next(iter(copies.values()))
+    return Training(first, history, tuple(unconverged), int(n_samples), int(n_labeled), copies)
 
 
 def _agree_basis(

@@ -40,18 +40,18 @@ MEMORY = 20
 """Rounds that acceleration combines."""
 MAX_BALANCING = 200
 """Rounds in which residual balancing may change the penalty: for ever, it need not converge."""
-_AS_MANY_AS_ROWS = -1
+AS_MANY_AS_ROWS = -1
 
 
 def statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): the agent's part of all statistics."""
     with_penalty = "n_pairs" in broadcast or "n_neighbors" in broadcast
-    return memory, pack_statistics(_statistics(shard, memory, broadcast), with_penalty=with_penalty)
+    return memory, pack_statistics(own_statistics(shard, memory, broadcast), with_penalty=with_penalty)
 
 
 def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): compute the own statistics and keep them; tell only between which curvatures they lie."""
-    own = _statistics(shard, memory, broadcast)
+    own = own_statistics(shard, memory, broadcast)
     quadratic = own.quadratic(float(broadcast["unlabeled_weight"]))
     curvatures = np.linalg.eigvalsh(quadratic.curvature)
     kept = {**forget(memory), **broadcast, **pack(quadratic), "gram": own.gram}
@@ -97,7 +97,7 @@ def agree_weights(
         **basis.arrays(),
         "target_mean": scalar(target.mean),
         "target_scale": scalar(target.deviation),
-        **_penalty_on_unlabeled(settings),
+        **penalty_on_unlabeled(settings),
     }
     if settings.sums_only or engine.n_agents == 1:
         return _exact_weights(engine, settings, broadcast, observe), True
@@ -168,10 +168,10 @@ def _start_penalty(settings: Settings, spectrum: Bundle, n_agents: int) -> float
     return spectral_penalty(largest or 1.0, smallest, settings.ridge, n_agents)
 
 
-def _penalty_on_unlabeled(settings: Settings) -> Bundle:
+def penalty_on_unlabeled(settings: Settings) -> Bundle:
     """Which penalty, told by the presence of its numbers."""
     if settings.unlabeled == "icr":
-        n_pairs = _AS_MANY_AS_ROWS if settings.n_pairs is None else settings.n_pairs
+        n_pairs = AS_MANY_AS_ROWS if settings.n_pairs is None else settings.n_pairs
         return {
             "n_pairs": np.asarray(n_pairs, dtype=np.int64),
             "mix_concentration": scalar(settings.mix_concentration),
@@ -182,7 +182,8 @@ def _penalty_on_unlabeled(settings: Settings) -> Bundle:
     return {}
 
 
-def _statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistics:
+def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistics:
+    """Statistics of an agent's own rows."""
     basis = unpack_basis(broadcast)
     X = scaled_rows(shard, memory)
     labeled = shard.labeled
@@ -201,7 +202,7 @@ def _pair_gram(shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat:
     return consistency_gram(
         scaled_rows(shard, memory)[~shard.labeled],
         basis,
-        n_pairs=None if n_pairs == _AS_MANY_AS_ROWS else n_pairs,
+        n_pairs=None if n_pairs == AS_MANY_AS_ROWS else n_pairs,
         concentration=float(told["mix_concentration"]),
         rng=shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat),
     )

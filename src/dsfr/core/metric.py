@@ -1,0 +1,66 @@
+"""A metric in which the weights of all agents are about equally well determined, from the rules alone.
+
+Features of rules are nearly collinear, and a consensus in plain coordinates is slow along the directions that hardly
+matter. Points drawn from the rules tell which those are: everybody who knows the rules can draw the same ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dsfr.core.arrays import Array
+from dsfr.core.consistency import Pairs, gap_gram
+from dsfr.core.features import Basis
+from dsfr.core.linear import cholesky
+from dsfr.core.rules import Rules
+from dsfr.core.statistics import Quadratic
+
+N_POINTS = 4000
+
+
+def typical_rows(basis: Basis, shares: Array, n_features: int, rng: np.random.Generator) -> Array:
+    """Rows as the rules would have them: about their centers, within [-1, 1]; without rules, anywhere in there."""
+    if not isinstance(basis, Rules):
+        return rng.uniform(-1.0, 1.0, (N_POINTS, n_features))
+    rule = rng.choice(len(shares), N_POINTS, p=shares / shares.sum())
+    rows = basis.centers[rule] + basis.widths[rule] * rng.standard_normal((N_POINTS, n_features))
+    return np.clip(rows, -1.0, 1.0)
+
+
+def typical_curvature(
+    basis: Basis, rows: Array, n_labeled: float, n_pairs: float, concentration: float, rng: np.random.Generator
+) -> Array:
+    """Curvature to expect of an agent with so many labelled rows and (weighted) pairs; shape (p, p)."""
+    H = basis.features(rows)
+    curvature = H.T @ H * (n_labeled / len(rows))
+    if n_pairs > 0.0:
+        pairs = Pairs.draw(len(rows), len(rows), concentration, rng)
+        curvature += gap_gram(rows, pairs, basis) * (n_pairs / len(rows))
+    return np.asarray(curvature)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Coordinates ``u = R w`` in which ``R'R`` is the identity."""
+
+    root: Array
+
+    @classmethod
+    def of(cls, curvature: Array) -> Metric:
+        """The metric of a positive definite matrix."""
+        return cls(cholesky(curvature))
+
+    def quadratic(self, plain: Quadratic) -> Quadratic:
+        """A quadratic in these coordinates."""
+        half = solve_triangular(self.root, plain.curvature, trans="T")
+        curvature = solve_triangular(self.root, half.T, trans="T")
+        moment = solve_triangular(self.root, plain.moment, trans="T")
+        return Quadratic((curvature + curvature.T) / 2, moment, plain.constant)
+
+    def weights(self, value: Array) -> Array:
+        """Weights at coordinates ``value``."""
+        weights: Array = solve_triangular(self.root, value)
+        return weights

@@ -1,0 +1,123 @@
+"""What agents without a coordinator do over and over, and the loops that make them do it.
+
+*Flooding* takes the maxima of neighbors until everybody knows that of all. *Announcing* floods what one agent has, so
+that all go on with the same bits. *Settling* is decentralised ADMM. Agents stop together because they agree on when:
+along with their copies they flood the largest error of any agent, afresh every ``diameter + 1`` rounds. When that error
+stalls, as it may where the problem is not convex, all double the penalty of their links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.bundles import Bundle
+from dsfr.core.arrays import Array
+from dsfr.core.consensus import RoundInfo, stalled
+from dsfr.core.neighbors import Copy
+from dsfr.core.scaling import NEVER
+from dsfr.engines import EngineError, NeighborEngine
+from dsfr.protocol.packing import pack, scalar, unpack
+
+HUGE = 1e300
+"""An error that is not known yet; messages carry finite numbers only."""
+
+STALL_ROUNDS, MIN_STALL = 30, 3
+"""An error that is no better over so many rounds, or judgements, than over as many before has stalled."""
+
+
+def start_flood(memory: Bundle, value: Array) -> tuple[Bundle, Bundle]:
+    """Memory and contribution of an agent that passes a value on."""
+    return {**memory, "flood": value}, {"flood": value}
+
+
+def flooded(memory: Bundle) -> Array:
+    """The largest values an agent has heard of."""
+    return np.maximum(memory["flood"], memory["neighbor_flood"])
+
+
+def announced(value: Array | None, shape: tuple[int, ...]) -> Array:
+    """A value to flood; from agents that have none, one that any other is larger than."""
+    return np.full(shape, -NEVER) if value is None else value
+
+
+def start_copy(memory: Bundle, value: Array) -> tuple[Bundle, Bundle]:
+    """Memory and contribution of an agent that starts with a copy of its own."""
+    copy = Copy(value, np.zeros_like(value), np.zeros_like(value))
+    return {**memory, **pack(copy), "worst": scalar(HUGE)}, {"value": value, "worst": scalar(HUGE)}
+
+
+def copy_round(
+    memory: Bundle,
+    broadcast: Bundle,
+    penalty: float,
+    step: Callable[[Array, int], Array],
+    error: Callable[[Array, Array], float],
+) -> tuple[Bundle, Bundle]:
+    """One round of decentralised ADMM: ``step`` gives the next copy, ``error`` judges the last one."""
+    copy, n_links, neighbors = unpack(Copy, memory), int(memory["n_links"]), memory["neighbor_value"]
+    if "first" in broadcast:
+        worst = HUGE
+    elif "fresh" in broadcast:
+        worst = min(error(*copy.unrest(neighbors, n_links, penalty)), HUGE)
+    else:
+        worst = max(float(memory["worst"]), float(memory["neighbor_worst"]))
+    pulled, pull = copy.pulled(neighbors, n_links, penalty)
+    value = step(pull, n_links)
+    kept = {**memory, **pack(pulled), "value": value, "worst": scalar(worst)}
+    return kept, {"value": value, "worst": scalar(worst)}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Rounds of neighbors over an engine."""
+
+    engine: NeighborEngine
+    max_rounds: int
+    observe: Callable[[RoundInfo], None]
+
+    def flood(self, task: str, told: Bundle | None = None) -> Array:
+        """Start with a task and pass on until everybody has heard from all; what everybody knows then."""
+        heard = self._flood_once(task, told or {})
+        for _ in range(self.engine.diameter):
+            heard = self._flood_once("flood", {})
+        return heard
+
+    def settle(self, start: str, step: str, told: Bundle, tol: float, stage: str = "") -> bool:
+        """Decentralised ADMM until the largest error of any agent is at most ``tol``; whether it came to that."""
+        span = self.engine.diameter + 1
+        links = 2.0 * self.engine.n_links / self.engine.n_agents
+        told = {**told, "links_per_agent": scalar(links), "diameter": np.asarray(span - 1, dtype=np.int64)}
+        self.engine.neighbor_sum(start, told, maxima=("worst",))
+        errors, stiffness = list[float](), 1.0
+        for number in range(1, self.max_rounds + 1):
+            mark = _mark(number, span) | {"stiffness": scalar(stiffness)}
+            heard = self.engine.neighbor_sum(step, told | mark, maxima=("worst",))
+            if number % span:
+                continue
+            errors.append(float(heard["neighbor_worst"]))
+            if stage:
+                self.observe(RoundInfo(stage, number, float("nan"), errors[-1], 0.0, errors[-1]))
+            if errors[-1] <= tol and len(self.engine.present) == self.engine.n_agents:
+                return True
+            if stalled(errors, max(STALL_ROUNDS // span, MIN_STALL)):
+                errors, stiffness = [], 2.0 * stiffness
+        return False
+
+    def _flood_once(self, task: str, told: Bundle) -> Array:
+        heard = self.engine.neighbor_sum(task, told, maxima=("flood",))
+        if len(self.engine.present) < self.engine.n_agents:
+            raise EngineError(
+                f"only {len(self.engine.present)} of {self.engine.n_agents} agents were there in task {task!r}, and "
+                "without a coordinator nobody tells the others later: train again, or with another solver"
+            )
+        return heard["neighbor_flood"]
+
+
+def _mark(number: int, span: int) -> Bundle:
+    """When agents judge their copies afresh: at the start of a span, but not before they have seen their neighbors'."""
+    if number == 1:
+        return {"first": scalar(1.0)}
+    return {"fresh": scalar(1.0)} if number % span == 1 else {}
