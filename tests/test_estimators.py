@@ -198,6 +198,8 @@ def test_bad_data_are_refused_with_a_remedy(estimator, table, change, message):
         ({"n_pairs": 0}, r"n_pairs=0 must be a whole number >= 1"),
         ({"mix_concentration": 0}, r"mix_concentration=0 must be a number > 0"),
         ({"refresh_pairs": 1}, r"refresh_pairs=1 must be True or False"),
+        ({"refresh_pairs": True, "solver": "exact"}, r"refresh_pairs=True needs ADMM rounds.*solver='exact'"),
+        ({"refresh_pairs": True, "rounds": "few"}, r"refresh_pairs=True needs ADMM rounds.*rounds='few'"),
         ({"graph": "sparse"}, r"graph='sparse' must be one of 'neighbors', 'full'"),
         ({"n_neighbors": 0}, r"n_neighbors=0 must be"),
         ({"solver": "sgd"}, r"solver='sgd' must be one of 'admm', 'exact'"),
@@ -294,6 +296,21 @@ def test_refreshed_pairs_follow_algorithm_2_and_end_near_the_fixed_ones(table):
     assert min(bounds[20:]) > 1e-4  # the target moves every round
 
 
+def test_refreshing_the_pairs_of_a_single_agent_is_a_warning(table):
+    X, _, y = table
+    with pytest.warns(UserWarning, match="refresh_pairs=True had no effect: a single agent"):
+        asked = SFRRegressor(refresh_pairs=True, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(asked.predict(X), SFRRegressor(random_state=0).fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
+def test_a_warning_points_at_the_call_of_fit(table, estimator):
+    X, _, y = table
+    with pytest.warns(ConvergenceWarning) as caught:
+        estimator(n_agents=3, max_rounds=3, random_state=0).fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_declared_ranges_are_used_and_not_asked_for(table):
     X, _, y = table
     low, high = X.min(axis=0), X.max(axis=0)
@@ -328,6 +345,14 @@ def test_score_ignores_unlabelled_rows(table):
     )
     with pytest.raises(ValueError, match="score needs labelled rows"):
         model.score(X, np.full(len(y), np.nan))
+
+
+@pytest.mark.parametrize(("rows", "targets", "weights"), [(50, 120, None), (120, 50, None), (120, 120, 50)])
+def test_score_refuses_lengths_that_differ(table, rows, targets, weights):
+    X, _, y = table
+    model = SFRRegressor(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X[:rows], y[:targets], sample_weight=None if weights is None else np.ones(weights))
 
 
 def test_searches_and_cross_validation_work_with_unlabelled_rows(table):
