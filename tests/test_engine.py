@@ -5,6 +5,8 @@ import pytest
 
 from dsfr.bundles import BundleError
 from dsfr.engines import EngineError, InProcessEngine
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from tests.tables import make_table, owners_of
 
 
 def task_double(shard, memory, broadcast):
@@ -73,6 +75,14 @@ def test_only_checked_arrays_can_be_contributed(bad):
     engine = make_engine({"bad": lambda shard, memory, broadcast: (memory, bad)})
     with pytest.raises(BundleError):
         engine.sum("bad", {})
+
+
+def test_start_centers_that_nobody_proposes_are_an_error():
+    X, _, y = make_table(0)
+    silent = {**TASKS, "start_centers": lambda shard, memory, broadcast: (memory, {})}
+    engine = make_engine(silent, list(make_shards(X, y, owners_of(0, len(y), 3)).values()))
+    with pytest.raises(EngineError, match=r"no start centers: .*most rows.*Train again"):
+        train(engine, Settings())
 
 
 def test_no_agents_are_an_error():

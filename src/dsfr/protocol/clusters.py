@@ -12,7 +12,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
 from dsfr.core.consensus import RoundInfo, consensus_of, dual_residual, local_centers, rescaled, stalled
 from dsfr.core.rules import Rules, rule_widths
-from dsfr.engines import Engine
+from dsfr.engines import Engine, EngineError
 from dsfr.protocol.iteration import Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, scalar, unpack
 from dsfr.protocol.settings import Settings
@@ -125,7 +125,13 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_
 def _start(engine: Engine, settings: Settings, population: Population) -> Array:
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
     max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
-    return engine.gather("start_centers", start_message(settings, population.ticket, max_steps))[0]["centers"]
+    proposals = engine.gather("start_centers", start_message(settings, population.ticket, max_steps))
+    if not proposals:
+        raise EngineError(
+            "no start centers: the agent that was to propose them, the one with the most rows, has not answered. "
+            "Train again once it is back, or without it."
+        )
+    return proposals[0]["centers"]
 
 
 def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
