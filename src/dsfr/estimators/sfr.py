@@ -60,7 +60,7 @@ class SFRRegressor(DistributedRegressor):
     graph : {"neighbors", "full"}, default="neighbors"
         Graph of SFR-G: sparse nearest neighbours, or the paper's full kernel (time grows with the square of the rows).
     n_neighbors : int, default=10
-        Neighbours of a row in the sparse graph.
+        Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
     acceleration : {"anderson", None}, default="anderson"
         Anderson acceleration of both ADMM iterations, from sums over agents; None is the paper's plain iteration.
     relaxation : float, default=1.0
