@@ -34,6 +34,28 @@ def test_sum_max_and_gather(serialize):
     assert gathered[0]["count"] == 3.0  # memory lasts from task to task
 
 
+class Tagged(np.ndarray):
+    """An array with something to it that bytes do not carry."""
+
+
+@pytest.mark.parametrize("serialize", [False, True])
+def test_broadcast_memory_and_contribution_go_through_bytes_if_asked(serialize):
+    sent = np.arange(6.0).reshape(2, 3).T.view(Tagged)
+    received = {"broadcast": [], "memory": []}
+
+    def task(shard, memory, broadcast):
+        received["broadcast"].append(broadcast["x"])
+        received["memory"].append(memory.get("kept"))
+        return {"kept": sent}, {"given": sent}
+
+    engine = make_engine({"task": task}, shards=(None,), serialize=serialize)
+    contributions = [engine.gather("task", {"x": sent})[0]["given"] for _ in range(2)]
+    for array in (*received["broadcast"], received["memory"][1], *contributions):
+        assert (type(array) is np.ndarray and array is not sent) if serialize else array is sent
+        np.testing.assert_array_equal(np.asarray(array), np.asarray(sent))
+    assert type(engine._memories[0]["kept"]) is (np.ndarray if serialize else Tagged)
+
+
 def test_gather_leaves_out_agents_that_send_nothing():
     engine = make_engine({"big": lambda shard, memory, broadcast: (memory, {"x": shard} if shard[0] > 2 else {})})
     assert len(engine.gather("big", {})) == 1

@@ -1,5 +1,7 @@
 """Estimators: who owns which row, what is unlabelled, what is kept, what is refused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,8 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dsfr import LapWNNRegressor, SFRRegressor, nrmse, nrmse_scorer
+from dsfr import InProcessEngine, LapWNNRegressor, Settings, SFRRegressor, nrmse, nrmse_scorer, train
+from dsfr.protocol import TASKS, make_shards
 from tests.tables import make_table, owners_of
 
 ESTIMATORS = [
@@ -221,6 +224,46 @@ def test_bad_parameters_are_refused_by_name_value_and_rule(table, parameters, me
         SFRRegressor(**parameters).fit(X, y)
 
 
+OTHER_VALUES = {
+    "n_rules": 3,
+    "n_nodes": 7,
+    "unlabeled": "graph",
+    "consistency": 0.7,
+    "smoothness": 0.02,
+    "ridge": 0.3,
+    "fuzzifier": 1.7,
+    "width_scale": 1.9,
+    "n_pairs": 77,
+    "mix_concentration": 0.5,
+    "solver": "exact",
+    "rounds": "few",
+    "width_pooling": "paper",
+    "refresh_pairs": True,
+    "graph": "full",
+    "n_neighbors": 4,
+    "acceleration": None,
+    "relaxation": 1.3,
+    "cluster_penalty": 3.0,
+    "penalty": 2.0,
+    "tol": 0.02,
+    "max_rounds": 4321,
+}
+
+
+@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
+def test_every_parameter_reaches_the_training(table, estimator):
+    X, _, y = table
+    names = set(estimator().get_params()) - {"n_agents", "on_round", "random_state", "feature_ranges"}
+    for name in sorted(names):
+        value = OTHER_VALUES[name]
+        fast = {"max_rounds": 2, "n_agents": 2} if name == "refresh_pairs" else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = estimator(**{name: value}, **fast, random_state=0).fit(X, y)
+        assert estimator().get_params()[name] != value
+        assert model.model_.settings[name] == value
+
+
 @pytest.mark.parametrize(
     ("agents", "message"),
     [
@@ -283,6 +326,24 @@ def test_many_small_agents_agree_because_the_penalty_rises_when_they_circle(tabl
     start = len(y) / (20 * 5)  # where the default starts; a number stays
     with pytest.warns(ConvergenceWarning, match="clusters"):
         free.set_params(cluster_penalty=start).fit(X, y)
+
+
+class PenaltyRecorder(InProcessEngine):
+    """Keeps the penalties that agents are told while they cluster."""
+
+    def sum(self, task, broadcast):
+        if task == "cluster_consensus":
+            self.__dict__.setdefault("penalties", []).append(float(broadcast["penalty"]))
+        return super().sum(task, broadcast)
+
+
+@pytest.mark.parametrize(("told", "doubles"), [(None, True), (1.2, False)])
+def test_a_cluster_penalty_doubles_if_it_was_left_open_and_a_number_stays(table, told, doubles):
+    X, _, y = table
+    engine = PenaltyRecorder(list(make_shards(X, y, np.arange(len(y)) % 20).values()), TASKS)
+    train(engine, Settings(cluster_penalty=told, unlabeled=None, ridge=1.0, max_rounds=300, tol=1e-6))
+    assert engine.penalties[0] == len(y) / (20 * 5) == 1.2
+    assert set(np.divide(engine.penalties[1:], engine.penalties[:-1])) == ({1.0, 2.0} if doubles else {1.0})
 
 
 def test_refreshed_pairs_follow_algorithm_2_and_end_near_the_fixed_ones(table):

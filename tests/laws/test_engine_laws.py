@@ -62,6 +62,24 @@ def test_an_engine_forgets_what_it_was_used_for_before(seed, before, told):
     np.testing.assert_array_equal(again.predictor.predict(X), fresh.predictor.predict(X))
 
 
+@pytest.mark.parametrize("basis", ["rules", "wavelets"])
+def test_local_centers_of_an_earlier_training_do_not_come_back(basis):
+    X, _, y = make_table(0, n_rows=60)
+    owners = owners_of(0, len(y), 3)
+    told = {"solver": "exact", "width_pooling": "paper", "unlabeled": None}
+    _, engine = train_on(X, y, owners, solver="admm", max_rounds=5, basis=basis)
+    again, (fresh, _) = train(engine, Settings(**told)), train_on(X, y, owners, **told)
+    np.testing.assert_array_equal(again.predictor.basis.widths, fresh.predictor.basis.widths)
+
+
+def test_measuring_starts_a_memory_anew():
+    X, _, y = make_table(0, n_rows=60)
+    _, engine = train_on(X, y, owners_of(0, len(y), 3), solver="admm", max_rounds=5)
+    assert all(len(memory) > 5 for memory in engine._memories)
+    engine.max("measure", {"seed": np.asarray(9)})
+    assert [dict(memory) for memory in engine._memories] == [{"seed": 9}] * 3
+
+
 class Vault:
     """A shard that nobody can look into but the tasks of its own agent."""
 
