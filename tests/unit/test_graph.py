@@ -9,6 +9,8 @@ from scipy.spatial.distance import cdist
 from dsfr.core import graph
 from dsfr.core.graph import laplacian_gram
 from dsfr.core.rules import Rules
+from tests.plain import graph_weights
+from tests.plain import laplacian_gram as plain_gram
 
 seeds = st.integers(0, 10_000)
 
@@ -17,25 +19,12 @@ def make_basis(rng, k=3, d=2):
     return Rules(rng.uniform(-1, 1, (k, d)), rng.uniform(0.2, 1.0, (k, d)))
 
 
-def plain_gram(H, W):
-    return H.T @ (np.diag(W.sum(axis=1)) - W) @ H
-
-
 @given(seeds, st.integers(2, 30))
 def test_the_full_graph_equals_the_matrix_formula(seed, n):
     rng = np.random.default_rng(seed)
     basis, X = make_basis(rng), rng.uniform(-1, 1, (n, 2))
-    expected = plain_gram(basis.features(X), np.exp(-cdist(X, X, "sqeuclidean") / 2))
+    expected = plain_gram(basis.features(X), graph_weights(X, None))
     np.testing.assert_allclose(laplacian_gram(X, basis, n_neighbors=None), expected, atol=1e-10)
-
-
-def joined(X, n_neighbors):
-    """Weights between rows, by the rule: as near as either's n-th nearest other row, ties and all."""
-    distances = cdist(X, X)
-    others = distances + np.diag(np.full(len(X), np.inf))
-    reach = np.sort(others, axis=1)[:, min(n_neighbors, len(X) - 1) - 1]
-    near = others <= np.maximum(reach[:, None], reach) * (1 + 1e-9)
-    return near * np.exp(-(distances**2) / 2)
 
 
 def rows_of(kind, rng, n):
@@ -54,7 +43,7 @@ kinds = st.sampled_from(["anywhere", "grid", "repeated"])
 def test_the_neighbor_graph_equals_the_matrix_formula(seed, kind, n, n_neighbors):
     rng = np.random.default_rng(seed)
     basis, X = make_basis(rng), rows_of(kind, rng, n)
-    expected = plain_gram(basis.features(X), joined(X, n_neighbors))
+    expected = plain_gram(basis.features(X), graph_weights(X, n_neighbors))
     np.testing.assert_allclose(laplacian_gram(X, basis, n_neighbors=n_neighbors), expected, atol=1e-10)
 
 
@@ -69,7 +58,7 @@ def test_the_order_of_rows_does_not_matter_to_the_bit(seed, kind, n, n_neighbors
 @given(seeds, st.integers(2, 25), st.integers(1, 6))
 def test_without_ties_neighbors_are_the_nearest_rows(seed, n, n_neighbors):
     X = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
-    near = joined(X, n_neighbors) > 0
+    near = graph_weights(X, n_neighbors) > 0
     assert (near.sum(axis=1) >= min(n_neighbors, n - 1)).all()
     order = np.argsort(cdist(X, X), axis=1)[:, 1 : min(n_neighbors, n - 1) + 1]
     assert (near == near.T).all()
@@ -97,7 +86,7 @@ def test_many_equal_rows_cost_no_memory(rng):
     tracemalloc.stop()
     assert peak < 20e6  # 10^8 edges would take gigabytes
     few = np.concatenate([np.zeros((20, 2)), np.ones((20, 2)), X[-100:]])
-    weights = joined(few, 10)
+    weights = graph_weights(few, 10)
     counts = np.concatenate([np.full(40, 500.0), np.ones(100)])  # each of these 20 stands for 10,000
     expected = plain_gram(basis.features(few), counts[:, None] * weights * counts)
     np.testing.assert_allclose(gram, expected, rtol=1e-9, atol=1e-6)
