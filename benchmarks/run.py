@@ -1,9 +1,14 @@
 """Run benchmarks, keep what they print in ``benchmarks/results``, and put it into the README. Run by ``make bench``."""
 
+import os
+import platform
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+from benchmarks.tables import MISSED
+from dsfr.files import replacing
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
@@ -20,19 +25,32 @@ def with_results(readme: str) -> str:
     return readme
 
 
+def machine() -> str:
+    """Processor and number of cores, without the name of the host."""
+    cpuinfo = Path("/proc/cpuinfo")
+    told = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), flags=re.MULTILINE) if cpuinfo.exists() else None
+    model = told[1].strip() if told else platform.processor() or platform.machine()
+    return f"measured on {model}, {os.cpu_count()} cores"
+
+
+def run(name: str) -> int:
+    """Run one benchmark and store what it prints, if it ran to its end; its exit code."""
+    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout)
+    if done.returncode in (0, MISSED):
+        (HERE / "results").mkdir(exist_ok=True)
+        with replacing(HERE / "results" / f"{name}.txt") as file:
+            file.write(f"{done.stdout.rstrip()}\n\n{machine()}\n".encode())
+    else:
+        print(f"{name} ended with exit code {done.returncode}: its stored results stay as they were", file=sys.stderr)
+    return done.returncode
+
+
 def main() -> None:
-    failed = False
-    for name in NAMES:
-        done = subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{name}"], stdout=subprocess.PIPE, text=True, check=False
-        )
-        print(done.stdout)
-        failed |= done.returncode != 0
-        if done.stdout.strip():
-            (HERE / "results").mkdir(exist_ok=True)
-            (HERE / "results" / f"{name}.txt").write_text(done.stdout)
+    codes = [run(name) for name in NAMES]
     README.write_text(with_results(README.read_text()))
-    raise SystemExit(failed)
+    raise SystemExit(any(codes))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+MISSED = 3
+"""Exit code of a benchmark that ran to its end and missed what it should reach; a crash has another."""
+
 
 def data_home() -> Path | None:
     """The folder of the data sets, if there is one."""

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import os
+import re
+import signal
 import subprocess
 import sys
 
@@ -12,8 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 import dsfr
-from dsfr.cli import main
+from dsfr.cli import METHOD_NAMES, main
+from dsfr.datasets import hide_labels
+from dsfr.methods import METHODS
 from tests.tables import make_table
+
+X_OF_TABLE = make_table(0)[0]
 
 
 def run(*arguments):
@@ -130,12 +136,26 @@ def test_agents_and_hidden_labels(table, tmp_path):
     assert "NRMSE on the 18 hidden labels" in result.output
 
 
+def test_errors_on_used_and_hidden_labels_are_what_one_gets_by_hand(tmp_path):
+    X, truth, _ = make_table(4, n_rows=90)
+    truth[::9] = np.nan  # some rows have no label at all, and count for neither
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=truth)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = run("fit", tmp_path / "t.csv", "--target", "y", "--labels", 25, "--seed", 7, "-o", tmp_path / "m.dsfr")
+    predicted = dsfr.load(tmp_path / "m.dsfr").predict(frame[["a", "b", "c"]])
+    used = ~np.isnan(hide_labels(truth, 25, np.random.default_rng(7)))
+    for what, rows in (("used", used), ("hidden", ~used & ~np.isnan(truth))):
+        error = np.sqrt(np.mean((predicted[rows] - truth[rows]) ** 2)) / np.std(truth[rows], ddof=1)
+        told = re.search(rf"NRMSE on the {rows.sum()} .*{what}.* (\d\.\d{{4}})", result.output)
+        assert told, result.output
+        assert float(told[1]) == pytest.approx(error, abs=5.1e-5)
+
+
 @pytest.mark.parametrize(
     ("option", "value", "setting"),
     [
         ("--rules", 3, "n_rules"),
         ("--consistency", 0.7, "consistency"),
-        ("--smoothness", 0.02, "smoothness"),
         ("--ridge", 0.3, "ridge"),
         ("--fuzzifier", 1.7, "fuzzifier"),
         ("--width-scale", 1.9, "width_scale"),
@@ -149,6 +169,61 @@ def test_every_option_reaches_the_training(table, tmp_path, option, value, setti
     out = tmp_path / "m.dsfr"
     assert run("fit", table, "--target", "noise", "--ignore", "site", option, value, "-o", out).exit_code == 0
     assert dsfr.load(out).settings[setting] == value
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value", "setting", "expected"),
+    [
+        ("sfr-g", "--smoothness", 0.02, "smoothness", 0.02),
+        ("lapwnn", "--smoothness", 0.02, "smoothness", 0.02),
+        ("lapwnn", "--rules", 3, "n_nodes", 60),
+        ("lapwnn", "--solver", "exact", "solver", "exact"),
+    ],
+)
+def test_options_of_the_other_methods_reach_their_training(table, tmp_path, method, option, value, setting, expected):
+    fit = ["fit", table, "--target", "noise", "--ignore", "site", "-o", tmp_path / "m.dsfr"]
+    assert run(*fit, "--method", method, option, value).exit_code == 0
+    assert dsfr.load(tmp_path / "m.dsfr").settings[setting] == expected
+
+
+UNUSED = {
+    "sfr-icr": ["--smoothness"],
+    "sfr-g": ["--consistency", "--pairs"],
+    "s-sfr": ["--consistency", "--pairs", "--smoothness"],
+    "fr": ["--consistency", "--pairs", "--smoothness"],
+    "lapwnn": ["--consistency", "--pairs", "--fuzzifier", "--width-scale"],
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_options_without_effect_are_refused_and_all_others_change_the_model(table, tmp_path, method):
+    """What is refused changes nothing, what changes nothing is refused: the estimators say which."""
+    fit = ["fit", table, "--target", "noise", "--ignore", "site", "--method", method]
+    plain = tmp_path / "plain.dsfr"
+    assert run(*fit, "-o", plain).exit_code == 0
+    values = {"--rules": 3, "--consistency": 0.7, "--smoothness": 0.02, "--ridge": 0.3}
+    values |= {"--fuzzifier": 1.7, "--width-scale": 1.9, "--pairs": 77}
+    for option, value in values.items():
+        out = tmp_path / f"{option}.dsfr"
+        if option in UNUSED[method]:
+            message = refused(*fit, option, value, "-o", out)
+            assert f"--method {method} has no use for {option}: leave out what has no effect, or take" in message
+            assert not out.exists()
+        else:
+            assert run(*fit, option, value, "-o", out).exit_code == 0
+            assert (dsfr.load(out).predict(X_OF_TABLE) != dsfr.load(plain).predict(X_OF_TABLE)).any(), option
+
+
+def test_every_option_without_effect_is_named_with_the_methods_that_have_use_for_it(table, tmp_path):
+    fit = ["fit", table, "--target", "noise", "-o", tmp_path / "m.dsfr", "--method"]
+    message = refused(*fit, "lapwnn", "--pairs", 9, "--width-scale", 2)
+    assert "no use for --pairs, --width-scale: leave out what has no effect, or take --method sfr-icr\n" in message
+    message = refused(*fit, "FR", "--consistency", 0.1, "--smoothness", 1)  # given, though the default
+    assert message.endswith("no use for --consistency, --smoothness: leave out what has no effect\n")
+
+
+def test_the_command_line_knows_the_methods_without_loading_them():
+    assert sorted(METHOD_NAMES) == sorted(METHODS)
 
 
 def test_the_seed_changes_the_model(table, tmp_path):
@@ -178,6 +253,35 @@ def test_not_converging_is_a_warning_on_standard_error(table, tmp_path):
     assert result.exit_code == 0
     assert "Warning: the weights did not reach tol" in result.stderr
     assert "max_rounds" in result.stdout
+
+
+@pytest.mark.parametrize("moment", ["training", "writing"])
+def test_an_interrupted_command_ends_at_once_and_leaves_no_trace(table, tmp_path, moment):
+    """Ctrl-C: the exit code of convention, one word, no traceback; the old model is still there, and nothing else."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "m.dsfr").write_text("old")
+    patched = {"training": "dsfr.protocol.survey, 'first_look'", "writing": "os, 'fsync'"}[moment]
+    code = f"""
+import os, sys, time, unittest.mock, dsfr.protocol.survey
+from dsfr.cli import main
+def hang(*_):
+    print("ready", os.listdir("."), flush=True)
+    time.sleep(60)
+with unittest.mock.patch.object({patched}, hang):
+    main(sys.argv[1:])
+"""
+    command = [sys.executable, "-c", code, "fit", table, "--target", "noise", "--ignore", "site", "-o", "m.dsfr"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=work) as process:
+        ready = process.stdout.readline()
+        assert ready.startswith("ready")
+        assert ready.count(",") == (1 if moment == "writing" else 0)  # a temporary file beside the old one
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said == "Interrupted.\n"
+    assert [path.name for path in work.iterdir()] == ["m.dsfr"]
+    assert (work / "m.dsfr").read_text() == "old"
 
 
 def write(path, text):

@@ -5,6 +5,8 @@ import pytest
 
 from dsfr.bundles import BundleError
 from dsfr.engines import EngineError, InProcessEngine
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from tests.tables import make_table, owners_of
 
 
 def task_double(shard, memory, broadcast):
@@ -30,6 +32,28 @@ def test_sum_max_and_gather(serialize):
     gathered = engine.gather("double", FACTOR)
     np.testing.assert_array_equal(gathered[1]["value"], [8.0, 4.0])
     assert gathered[0]["count"] == 3.0  # memory lasts from task to task
+
+
+class Tagged(np.ndarray):
+    """An array with something to it that bytes do not carry."""
+
+
+@pytest.mark.parametrize("serialize", [False, True])
+def test_broadcast_memory_and_contribution_go_through_bytes_if_asked(serialize):
+    sent = np.arange(6.0).reshape(2, 3).T.view(Tagged)
+    received = {"broadcast": [], "memory": []}
+
+    def task(shard, memory, broadcast):
+        received["broadcast"].append(broadcast["x"])
+        received["memory"].append(memory.get("kept"))
+        return {"kept": sent}, {"given": sent}
+
+    engine = make_engine({"task": task}, shards=(None,), serialize=serialize)
+    contributions = [engine.gather("task", {"x": sent})[0]["given"] for _ in range(2)]
+    for array in (*received["broadcast"], received["memory"][1], *contributions):
+        assert (type(array) is np.ndarray and array is not sent) if serialize else array is sent
+        np.testing.assert_array_equal(np.asarray(array), np.asarray(sent))
+    assert type(engine._agents["0"]._memory["kept"]) is (np.ndarray if serialize else Tagged)
 
 
 def test_gather_leaves_out_agents_that_send_nothing():
@@ -73,6 +97,14 @@ def test_only_checked_arrays_can_be_contributed(bad):
     engine = make_engine({"bad": lambda shard, memory, broadcast: (memory, bad)})
     with pytest.raises(BundleError):
         engine.sum("bad", {})
+
+
+def test_start_centers_that_nobody_proposes_are_an_error():
+    X, _, y = make_table(0)
+    silent = {**TASKS, "start_centers": lambda shard, memory, broadcast: (memory, {})}
+    engine = make_engine(silent, list(make_shards(X, y, owners_of(0, len(y), 3)).values()))
+    with pytest.raises(EngineError, match="no agent proposed start centers in 10 rounds"):
+        train(engine, Settings())
 
 
 def test_no_agents_are_an_error():

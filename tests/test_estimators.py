@@ -1,5 +1,7 @@
 """Estimators: who owns which row, what is unlabelled, what is kept, what is refused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,8 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dsfr import LapWNNRegressor, SFRRegressor, nrmse, nrmse_scorer
+from dsfr import InProcessEngine, LapWNNRegressor, Settings, SFRRegressor, nrmse, nrmse_scorer, train
+from dsfr.protocol import TASKS, make_shards
 from tests.tables import make_table, owners_of
 
 ESTIMATORS = [
@@ -198,6 +201,8 @@ def test_bad_data_are_refused_with_a_remedy(estimator, table, change, message):
         ({"n_pairs": 0}, r"n_pairs=0 must be a whole number >= 1"),
         ({"mix_concentration": 0}, r"mix_concentration=0 must be a number > 0"),
         ({"refresh_pairs": 1}, r"refresh_pairs=1 must be True or False"),
+        ({"refresh_pairs": True, "solver": "exact"}, r"refresh_pairs=True needs ADMM rounds.*solver='exact'"),
+        ({"refresh_pairs": True, "rounds": "few"}, r"refresh_pairs=True needs ADMM rounds.*rounds='few'"),
         ({"graph": "sparse"}, r"graph='sparse' must be one of 'neighbors', 'full'"),
         ({"n_neighbors": 0}, r"n_neighbors=0 must be"),
         ({"solver": "sgd"}, r"solver='sgd' must be one of 'admm', 'exact'"),
@@ -217,6 +222,46 @@ def test_bad_parameters_are_refused_by_name_value_and_rule(table, parameters, me
     X, _, y = table
     with pytest.raises(ValueError, match=message):
         SFRRegressor(**parameters).fit(X, y)
+
+
+OTHER_VALUES = {
+    "n_rules": 3,
+    "n_nodes": 7,
+    "unlabeled": "graph",
+    "consistency": 0.7,
+    "smoothness": 0.02,
+    "ridge": 0.3,
+    "fuzzifier": 1.7,
+    "width_scale": 1.9,
+    "n_pairs": 77,
+    "mix_concentration": 0.5,
+    "solver": "exact",
+    "rounds": "few",
+    "width_pooling": "paper",
+    "refresh_pairs": True,
+    "graph": "full",
+    "n_neighbors": 4,
+    "acceleration": None,
+    "relaxation": 1.3,
+    "cluster_penalty": 3.0,
+    "penalty": 2.0,
+    "tol": 0.02,
+    "max_rounds": 4321,
+}
+
+
+@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
+def test_every_parameter_reaches_the_training(table, estimator):
+    X, _, y = table
+    names = set(estimator().get_params()) - {"n_agents", "on_round", "random_state", "feature_ranges"}
+    for name in sorted(names):
+        value = OTHER_VALUES[name]
+        fast = {"max_rounds": 2, "n_agents": 2} if name == "refresh_pairs" else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = estimator(**{name: value}, **fast, random_state=0).fit(X, y)
+        assert estimator().get_params()[name] != value
+        assert model.model_.settings[name] == value
 
 
 @pytest.mark.parametrize(
@@ -283,6 +328,24 @@ def test_many_small_agents_agree_because_the_penalty_rises_when_they_circle(tabl
         free.set_params(cluster_penalty=start).fit(X, y)
 
 
+class PenaltyRecorder(InProcessEngine):
+    """Keeps the penalties that agents are told while they cluster."""
+
+    def sum(self, task, broadcast):
+        if task == "cluster_consensus":
+            self.__dict__.setdefault("penalties", []).append(float(broadcast["penalty"]))
+        return super().sum(task, broadcast)
+
+
+@pytest.mark.parametrize(("told", "doubles"), [(None, True), (1.2, False)])
+def test_a_cluster_penalty_doubles_if_it_was_left_open_and_a_number_stays(table, told, doubles):
+    X, _, y = table
+    engine = PenaltyRecorder(list(make_shards(X, y, np.arange(len(y)) % 20).values()), TASKS)
+    train(engine, Settings(cluster_penalty=told, unlabeled=None, ridge=1.0, max_rounds=300, tol=1e-6))
+    assert engine.penalties[0] == len(y) / (20 * 5) == 1.2
+    assert set(np.divide(engine.penalties[1:], engine.penalties[:-1])) == ({1.0, 2.0} if doubles else {1.0})
+
+
 def test_refreshed_pairs_follow_algorithm_2_and_end_near_the_fixed_ones(table):
     X, truth, y = table
     fixed = SFRRegressor(n_agents=3, n_pairs=2000, random_state=0).fit(X, y)
@@ -292,6 +355,21 @@ def test_refreshed_pairs_follow_algorithm_2_and_end_near_the_fixed_ones(table):
     assert (fresh.predict(X) != fixed.predict(X)).any()
     bounds = [info.error_bound for info in fresh.history_ if info.stage == "weights"]
     assert min(bounds[20:]) > 1e-4  # the target moves every round
+
+
+def test_refreshing_the_pairs_of_a_single_agent_is_a_warning(table):
+    X, _, y = table
+    with pytest.warns(UserWarning, match="refresh_pairs=True had no effect: a single agent"):
+        asked = SFRRegressor(refresh_pairs=True, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(asked.predict(X), SFRRegressor(random_state=0).fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
+def test_a_warning_points_at_the_call_of_fit(table, estimator):
+    X, _, y = table
+    with pytest.warns(ConvergenceWarning) as caught:
+        estimator(n_agents=3, max_rounds=3, random_state=0).fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_declared_ranges_are_used_and_not_asked_for(table):
@@ -328,6 +406,14 @@ def test_score_ignores_unlabelled_rows(table):
     )
     with pytest.raises(ValueError, match="score needs labelled rows"):
         model.score(X, np.full(len(y), np.nan))
+
+
+@pytest.mark.parametrize(("rows", "targets", "weights"), [(50, 120, None), (120, 50, None), (120, 120, 50)])
+def test_score_refuses_lengths_that_differ(table, rows, targets, weights):
+    X, _, y = table
+    model = SFRRegressor(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X[:rows], y[:targets], sample_weight=None if weights is None else np.ones(weights))
 
 
 def test_searches_and_cross_validation_work_with_unlabelled_rows(table):

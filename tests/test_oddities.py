@@ -38,6 +38,60 @@ def test_a_link_stays_a_link_and_its_target_is_written(tmp_path):
     assert (tmp_path / "real").read_text() == "new"
 
 
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_a_new_file_has_the_permissions_of_any_other(tmp_path, mask):
+    code = "import sys; from dsfr.files import replacing\nwith replacing(sys.argv[1]) as file: file.write(b'x')"
+    command = ["sh", "-c", f'umask {mask:04o} && exec "$@"', "sh", sys.executable, "-c", code, tmp_path / "new"]
+    subprocess.run(command, check=True)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_writing_does_not_touch_the_mask_of_the_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("another thread may create a file just now"))
+    with replacing(tmp_path / "new") as file:
+        file.write(b"x")
+
+
+def test_a_replaced_file_keeps_its_permissions_even_while_it_is_written(tmp_path):
+    path = write(tmp_path / "secret", "old")
+    path.chmod(0o600)
+    with replacing(path) as file:
+        file.write(b"new")
+        assert [other.stat().st_mode & 0o777 for other in tmp_path.iterdir()] == [0o600, 0o600]
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o600)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = write(tmp_path / "kept", "old")
+
+    def interrupted():
+        with replacing(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [other.name for other in tmp_path.iterdir()] == ["kept"]
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("owner", ["NA", "nan", "None", "null"])
+def test_an_owner_may_be_called_what_elsewhere_means_missing(tmp_path, owner):
+    rows = "\n".join(f"{i},{i % 7},{owner if i % 2 else 'EU'}" for i in range(40))
+    source = write(tmp_path / "owners.csv", f"x,y,region\n{rows}\n")
+    out = tmp_path / "m.dsfr"
+    assert run("fit", source, "--target", "y", "--agent-column", "region", "-o", out).exit_code == 0
+    assert dsfr.load(out).training["n_agents"] == 2
+
+
+@pytest.mark.parametrize("column", [["a", "  ", "b"], ["a", None, "b"], [1.0, np.nan, 2.0], [1, None, 2]])
+def test_a_row_without_an_owner_is_refused(tmp_path, column):
+    source = tmp_path / "owners.parquet"
+    pa.parquet.write_table(pa.table({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0], "region": column}), source)
+    told = ["--target", "y", "--agent-column", "region", "-o", tmp_path / "m.dsfr"]
+    assert "column 'region' has no name in row 2" in refused("fit", source, *told)
+
+
 def test_standard_output_as_a_file_is_written_in_place(model, tmp_path):
     source = write(tmp_path / "in.csv", "x\n1\n2\n")
     command = [sys.executable, "-m", "dsfr", "predict", str(model), str(source), "-o", "/dev/stdout"]

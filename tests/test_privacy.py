@@ -37,7 +37,7 @@ def overheard():
 
 
 def secrets(engine):
-    memory = engine._memories[0]
+    memory = engine._agents["0"]._memory
     return memory["curvature"], memory["moment"]
 
 

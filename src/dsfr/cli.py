@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dsfr import __version__
 
@@ -37,6 +38,9 @@ class FriendlyGroup(click.Group):
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            sys.exit(128 + signal.SIGINT)
         except (ValueError, OSError) as error:
             raise BadInputError(str(error)) from None
         except MemoryError:
@@ -122,13 +126,15 @@ def demo(seed: int, output: str) -> None:
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
 @click.option("--method", default="sfr-icr", show_default=True, type=click.Choice(METHOD_NAMES, case_sensitive=False))
 @click.option("--rules", default=5, show_default=True, help="Number of rules (hidden nodes for lapwnn: 20 times this).")
-@click.option("--consistency", default=0.1, show_default=True, help="Weight of interpolation consistency.")
+@click.option("--consistency", default=0.1, show_default=True, help="Weight of interpolation consistency (sfr-icr).")
 @click.option("--smoothness", default=1e-4, show_default=True, help="Weight of the graph penalty (sfr-g, lapwnn).")
 @click.option("--ridge", default=0.1, show_default=True, help="Weight of the ridge penalty.")
-@click.option("--fuzzifier", default=1.1, show_default=True, help="Fuzziness of the clusters, > 1.")
-@click.option("--width-scale", default=1.0, show_default=True, help="Factor on the widths of the fuzzy sets.")
+@click.option("--fuzzifier", default=1.1, show_default=True, help="Fuzziness of the clusters, > 1 (not lapwnn).")
 @click.option(
-    "--pairs", type=click.IntRange(min=1), metavar="N", help="Pairs per agent.  [default: as unlabelled rows]"
+    "--width-scale", default=1.0, show_default=True, help="Factor on the widths of the fuzzy sets (not lapwnn)."
+)
+@click.option(
+    "--pairs", type=click.IntRange(min=1), metavar="N", help="Pairs per agent (sfr-icr).  [default: as unlabelled rows]"
 )
 @click.option("--solver", default="admm", show_default=True, type=click.Choice(["admm", "exact"]))
 @click.option("--few-rounds", is_flag=True, help="Train in six rounds, where a round costs seconds.")
@@ -140,12 +146,13 @@ def fit(data: str, output: str, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE."""
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
-    from dsfr.fitting import FitOptions, fit_table
+    from dsfr.fitting import FitOptions, fit_table, refuse_without_effect
     from dsfr.tables import read_table
 
+    told = FitOptions(**options)
+    refuse_without_effect(told.method, _given(click.get_current_context()))
     _refuse_same_file(data, output)
     check_writable(output)
-    told = FitOptions(**options)
     with watch_rounds() as on_round:
         outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
     outcome.model.save(output)
@@ -194,6 +201,11 @@ def explain(model: str) -> None:
         "average of the rules' lines, weighted by how well each rule's conditions fit.\n"
     )
     click.echo("\n\n".join(map(str, rules)))
+
+
+def _given(ctx: click.Context) -> set[str]:
+    """Options that were given and not left at their defaults."""
+    return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _report_fit(outcome: Any, output: str) -> None:

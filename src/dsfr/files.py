@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,16 +18,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with target.open("wb") as stream:
             yield stream
         return
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    # A new file gets the process's default permissions from the system itself: asking for the mask means setting it.
+    temporary = target.with_name(f".dsfr-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
+            if target.exists():
+                temporary.chmod(target.stat().st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, _mode(target))
-        os.replace(name, target)
+        temporary.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -55,12 +57,3 @@ def _is_device(path: Path) -> bool:
     """Whether the path is written to in place: /dev/stdout, a pipe. Replacing it would lose it."""
     in_system_folder = path.absolute().parts[1:2] in (("dev",), ("proc",))
     return in_system_folder or (path.exists() and not path.is_file() and not path.is_dir())
-
-
-def _mode(target: Path) -> int:
-    """Permissions a plain ``open`` would have given: those of the file replaced, or the process's default."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,15 @@ from dsfr.tables import Table, TableError, labels, listed, matrix, numbers
 
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
+
+WITHOUT_EFFECT = {
+    "sfr-icr": ("smoothness",),
+    "sfr-g": ("consistency", "pairs"),
+    "s-sfr": ("consistency", "pairs", "smoothness"),
+    "fr": ("consistency", "pairs", "smoothness"),
+    "lapwnn": ("consistency", "pairs", "fuzzifier", "width_scale"),
+}
+"""By method, the options that its training never looks at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +64,22 @@ class FitOutcome:
     ledger: Ledger
     errors: dict[str, float]
     """NRMSE by what it was measured on."""
+
+
+def refuse_without_effect(method: str, given: Collection[str]) -> None:
+    """Refuse options that a person has given and the method has no use for.
+
+    Raises
+    ------
+    ValueError
+        Naming the options and the methods that use them.
+    """
+    useless = [name for name in WITHOUT_EFFECT[method] if name in given]
+    if useless:
+        told = ", ".join("--" + name.replace("_", "-") for name in useless)
+        users = [name for name, unused in WITHOUT_EFFECT.items() if not set(useless) & set(unused)]
+        remedy = f", or take --method {' or '.join(users)}" if users else ""
+        raise ValueError(f"--method {method} has no use for {told}: leave out what has no effect{remedy}")
 
 
 def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo], None]) -> FitOutcome:

@@ -102,10 +102,13 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False) -> Array:
 
 
 def labels(table: Table, name: str) -> np.ndarray[Any, np.dtype[np.str_]]:
-    """A column as text that names something, such as the agent of every row."""
-    column = _require(table, name)
-    texts = ["" if value is None else str(value) for value in column.to_pylist()]
-    missing = [row for row, text in enumerate(texts, start=1) if text.strip() in _MISSING]
+    """A column as text that names something, such as the agent of every row.
+
+    Only an empty cell (in Parquet also null or NaN) has no name: an owner may be called NA.
+    """
+    values = _require(table, name).to_pylist()
+    texts = ["" if value is None or value != value else str(value) for value in values]
+    missing = [row for row, text in enumerate(texts, start=1) if not text.strip()]
     if missing:
         raise TableError(f"column {name!r} has no name in row {missing[0]}: every row needs one")
     return np.asarray(texts, dtype=np.str_)

@@ -7,16 +7,14 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means
-from dsfr.core.consistency import MAX_DEFAULT_PAIRS, Pairs, interpolation_gap
-from dsfr.core.graph import laplacian_gram
-from dsfr.core.rules import Rules, rule_widths
+from dsfr.core.rules import rule_widths
 from dsfr.core.scaling import scale_features
 from dsfr.engines import InProcessEngine
 from dsfr.protocol import TASKS, Settings, make_shards
 from dsfr.protocol.clusters import _start, agree_rules
-from dsfr.protocol.shard import Purpose
 from dsfr.protocol.survey import survey
 from dsfr.protocol.weights import agree_weights
+from tests.plain import local_system, pooled_weights
 from tests.tables import make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
@@ -30,49 +28,36 @@ hyperparameters = st.fixed_dictionaries(
         "fuzzifier": st.floats(1.05, 3.0),
         "width_scale": st.floats(0.5, 3.0),
         "n_pairs": st.one_of(st.none(), st.integers(1, 300)),
+        "graph": st.sampled_from(["neighbors", "full"]),
+        "n_neighbors": st.integers(1, 15),
         "mix_concentration": st.floats(0.2, 3.0),
         "seed": seeds,
     }
 )
 
 
-def gap_rows(shard, predictor, told):
-    """Interpolation gaps of one agent as `B`, scaled so that `B'B` carries the rescaling of the default."""
-    U = shard.scaled(predictor.ranges)[~shard.labeled]
-    drawn = min(len(U), MAX_DEFAULT_PAIRS) if told.n_pairs is None else told.n_pairs
-    rng = shard.rng(told.seed, Purpose.PAIRS)
-    pairs = Pairs.draw(len(U), drawn, told.mix_concentration, rng)
-    return interpolation_gap(U[pairs.first], U[pairs.second], pairs.mix, predictor.basis)
+bases = st.sampled_from(["rules", "rules", "wavelets"])
 
 
-def pooled_weights(shards, predictor, told):
-    """Least squares on all agents' rows stacked: labelled rows, penalty rows of every agent, ridge rows."""
-    basis, p = predictor.basis, predictor.basis.n_outputs
-    labeled = [(s.scaled(predictor.ranges)[s.labeled], s.y[s.labeled]) for s in shards]
-    H = basis.features(np.concatenate([X for X, _ in labeled]))
-    y = (np.concatenate([y for _, y in labeled]) - predictor.target_mean) / predictor.target_scale
-    penalty = np.empty((0, p))
-    if told.unlabeled == "icr":
-        penalty = np.concatenate([gap_rows(shard, predictor, told) for shard in shards])
-    elif told.unlabeled == "graph":
-        grams = [laplacian_gram(s.scaled(predictor.ranges), basis, n_neighbors=told.n_neighbors) for s in shards]
-        values, vectors = np.linalg.eigh(sum(grams))
-        penalty = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    stacked = np.vstack([H, np.sqrt(told.unlabeled_weight) * penalty, np.sqrt(told.ridge) * np.eye(p)])
-    right = np.concatenate([y, np.zeros(len(stacked) - len(y))])
-    return np.linalg.lstsq(stacked, right, rcond=None)[0]
-
-
-@settings(max_examples=80)
-@given(seeds, st.integers(1, 6), st.sampled_from([0.3, 1.0, 100.0]), hyperparameters)
-def test_exact_training_equals_the_pooled_closed_form(seed, n_agents, skew, hyper):
+@settings(max_examples=120)
+@given(seeds, st.integers(1, 6), st.sampled_from([0.3, 1.0, 100.0]), hyperparameters, bases, st.integers(1, 20))
+def test_exact_training_equals_the_pooled_closed_form(seed, n_agents, skew, hyper, basis, n_nodes):
     X, _, y = make_table(seed)
     owners = owners_of(seed, len(y), n_agents, skew)
-    training, _ = train_on(X, y, owners, solver="exact", **hyper)
-    predictor = training.predictor
-    reference = pooled_weights(list(make_shards(X, y, owners).values()), predictor, Settings(solver="exact", **hyper))
+    told = Settings(solver="exact", basis=basis, n_nodes=n_nodes, **hyper)
+    training, _ = train_on(X, y, owners, solver="exact", basis=basis, n_nodes=n_nodes, **hyper)
+    predictor, shards = training.predictor, list(make_shards(X, y, owners).values())
+    target = (np.nanmean(y), np.nanstd(y))
+    reference = pooled_weights(shards, predictor.ranges, predictor.basis, target, told)
     H = predictor.basis.features(scale_features(X, predictor.ranges))
     np.testing.assert_allclose(H @ predictor.weights, H @ reference, atol=1e-8)
+    systems = [local_system(shard, predictor.ranges, predictor.basis, target, told) for shard in shards]
+    A, b, square = (sum(part) for part in zip(*systems, strict=True))
+    w, last = predictor.weights, training.history[-1]
+    objective = w @ A @ w / 2 - b @ w + square / 2 + told.ridge / 2 * w @ w
+    assert last.objective == pytest.approx(objective, rel=1e-7, abs=1e-9)
+    error = np.linalg.norm(A @ w - b + told.ridge * w) / told.ridge / max(np.linalg.norm(w), 1e-6)
+    assert last.error_bound == pytest.approx(error, abs=1e-9 / told.ridge)
 
 
 @given(seeds, st.integers(2, 6), st.floats(1.05, 3.0), st.integers(1, 6), st.floats(0.5, 3.0))
@@ -115,7 +100,7 @@ def weights_by(solver, engine, rules, target, **told):
 @given(
     seeds,
     st.integers(2, 6),
-    st.sampled_from(["icr", "graph", None]),
+    st.sampled_from(["icr", "neighbors", "full", None]),
     st.floats(0.0, 1.0),
     st.floats(0.05, 10.0),
     st.one_of(st.floats(0.1, 10.0), st.none(), st.just("balanced")),
@@ -129,6 +114,8 @@ def test_admm_ends_within_tol_of_the_exact_weights(
     X, _, y = make_table(seed, n_features=2)
     shards = list(make_shards(X, y, owners_of(seed, len(y), n_agents)).values())
     told = {"n_rules": 3, "unlabeled": unlabeled, "consistency": weight, "smoothness": weight, "seed": seed}
+    if unlabeled in ("neighbors", "full"):
+        told |= {"unlabeled": "graph", "graph": unlabeled, "n_neighbors": 1 + seed % 15}
     told |= {"ridge": ridge, "penalty": penalty, "acceleration": acceleration, "relaxation": relaxation}
     told |= {"tol": tol, "max_rounds": 50_000}
     engine = InProcessEngine(shards, TASKS)
@@ -153,39 +140,25 @@ def test_a_tolerance_of_1e_10_gives_1e_6_in_predictions(seed, n_agents):
     assert np.abs(admm.predictor.predict(X) - exact.predictor.predict(X)).max() < 1e-6 * exact.predictor.target_scale
 
 
-@given(seeds, hyperparameters, st.sampled_from(["admm", "exact"]))
-def test_the_order_of_agents_does_not_matter(seed, hyper, solver):
+@given(seeds, hyperparameters, st.sampled_from(["admm", "exact"]), st.sampled_from(["anderson", None]))
+def test_the_order_of_agents_does_not_matter(seed, hyper, solver, acceleration):
+    """Centers of the plain iteration, and weights given the centers; sums in another order round differently.
+
+    Acceleration of the clustering may carry that rounding up to 1e-6, which is far below its tolerance.
+    """
     X, _, y = make_table(seed)
     shards = list(make_shards(X, y, owners_of(seed, len(y), 4)).values())
-    told = Settings(solver=solver, **(hyper | {"ridge": max(hyper["ridge"], 0.1)}), max_rounds=200)
-    predictions = []
+    hyper = hyper | {"solver": solver, "ridge": max(hyper["ridge"], 0.1), "max_rounds": 200}
+    plain, told = Settings(acceleration=None, **hyper), Settings(acceleration=acceleration, **hyper)
+    agreed, predictions = [], []
     for order in (shards, shards[::-1]):
         engine = InProcessEngine(order, TASKS)
-        population = survey(engine, told)
-        rules, _, _ = agree_rules(engine, told, population, lambda info: None)
-        weights, _ = agree_weights(engine, told, rules, population.target, lambda info: None)
-        predictions.append(rules.features(scale_features(X, population.ranges)) @ weights)
-    np.testing.assert_allclose(*predictions, atol=1e-8)
-
-
-@given(seeds, st.sampled_from(["graph", None]), st.floats(1e-3, 1.0))
-def test_the_order_of_rows_does_not_matter_given_the_centers(seed, unlabeled, ridge):
-    X, _, y = make_table(seed)
-    owners = owners_of(seed, len(y), 3)
-    told = Settings(solver="exact", unlabeled=unlabeled, ridge=ridge, seed=seed)
-    start = np.random.default_rng(seed).uniform(-1, 1, (4, X.shape[1]))
-    predictions = []
-    for order in (np.arange(len(y)), np.random.default_rng(seed).permutation(len(y))):
-        shards = make_shards(X[order], y[order], owners[order])
-        engine = InProcessEngine(list(shards.values()), TASKS)
-        population = survey(engine, told)
-        _start(engine, told, population)
-        sums = engine.sum("cluster_sums", {"centers": start})
-        centers = ClusterSums(sums["mass"], sums["total"], 0.0).centers(start)
-        spread = ClusterSpread(**engine.sum("cluster_spread", {"centers": centers}))
-        rules = Rules(centers, rule_widths(spread.variances, 1.0))
-        weights, _ = agree_weights(engine, told, rules, population.target, lambda info: None)
-        predictions.append(rules.features(scale_features(X, population.ranges)) @ weights)
+        population = survey(engine, plain)
+        agreed.append(agree_rules(engine, plain, population, lambda info: None)[0])
+        weights, _ = agree_weights(engine, told, agreed[0], population.target, lambda info: None)
+        predictions.append(agreed[0].features(scale_features(X, population.ranges)) @ weights)
+    np.testing.assert_allclose(agreed[0].centers, agreed[1].centers, atol=1e-8)
+    np.testing.assert_allclose(agreed[0].widths, agreed[1].widths, atol=1e-8)
     np.testing.assert_allclose(*predictions, atol=1e-8)
 
 
@@ -208,38 +181,6 @@ def test_all_labels_and_no_penalty_equal_ridge_regression_on_the_features(seed, 
     H = predictor.basis.features(scale_features(X, predictor.ranges))
     ridge = Ridge(alpha=hyper["ridge"], fit_intercept=False, solver="svd").fit(H, (y - y.mean()) / y.std())
     np.testing.assert_allclose(H @ predictor.weights, ridge.predict(H), atol=1e-8)
-
-
-@given(seeds, hyperparameters)
-def test_a_single_agent_is_the_centralised_method_with_either_solver(seed, hyper):
-    X, _, y = make_table(seed)
-    owners = np.zeros(len(y), dtype=int)
-    admm, _ = train_on(X, y, owners, solver="admm", **hyper)
-    exact, _ = train_on(X, y, owners, solver="exact", **hyper)
-    np.testing.assert_array_equal(admm.predictor.predict(X), exact.predictor.predict(X))
-
-
-@pytest.mark.parametrize("basis", ["rules", "wavelets"])
-@given(
-    seed=seeds,
-    scale=st.floats(1e-3, 1e3),
-    offset=st.floats(-100.0, 100.0),
-    flip=st.booleans(),
-    n_agents=st.integers(1, 4),
-    solver=st.sampled_from(["admm", "exact"]),
-    unlabeled=st.sampled_from(["icr", "graph", None]),
-)
-def test_the_units_of_a_feature_do_not_matter(basis, seed, scale, offset, flip, n_agents, solver, unlabeled):
-    X, _, y = make_table(seed)
-    owners = owners_of(seed, len(y), n_agents, skew=5.0)
-    other = X.copy()
-    # A wavelet's nodes lie in (0, 1), so turning a feature round is another model.
-    other[:, 1] = offset + (-scale if flip and basis == "rules" else scale) * X[:, 1]
-    told = {"basis": basis, "solver": solver, "unlabeled": unlabeled, "seed": seed, "ridge": 0.1, "max_rounds": 200}
-    first, _ = train_on(X, y, owners, serialize=False, **told)
-    second, _ = train_on(other, y, owners, serialize=False, **told)
-    gap = np.abs(first.predictor.predict(X) - second.predictor.predict(other)).max()
-    assert gap <= 1e-6 * first.predictor.target_scale
 
 
 @given(seeds, st.integers(2, 5))

@@ -24,7 +24,7 @@ everything = st.fixed_dictionaries(
         "seed": seeds,
         "max_rounds": st.just(20),
     }
-)
+).map(lambda told: told | {"refresh_pairs": told["refresh_pairs"] and told["solver"] == "admm"})
 
 
 @given(seeds, st.integers(1, 5), everything)
@@ -59,6 +59,24 @@ def test_an_engine_forgets_what_it_was_used_for_before(seed, before, told):
     np.testing.assert_array_equal(again.predictor.predict(X), fresh.predictor.predict(X))
 
 
+@pytest.mark.parametrize("basis", ["rules", "wavelets"])
+def test_local_centers_of_an_earlier_training_do_not_come_back(basis):
+    X, _, y = make_table(0, n_rows=60)
+    owners = owners_of(0, len(y), 3)
+    told = {"solver": "exact", "width_pooling": "paper", "unlabeled": None}
+    _, engine = train_on(X, y, owners, solver="admm", max_rounds=5, basis=basis)
+    again, (fresh, _) = train(engine, Settings(**told)), train_on(X, y, owners, **told)
+    np.testing.assert_array_equal(again.predictor.basis.widths, fresh.predictor.basis.widths)
+
+
+def test_measuring_starts_a_memory_anew():
+    X, _, y = make_table(0, n_rows=60)
+    _, engine = train_on(X, y, owners_of(0, len(y), 3), solver="admm", max_rounds=5)
+    assert all(len(memory) > 5 for memory in (agent._memory for agent in engine._agents.values()))
+    engine.max("measure", {"seed": np.asarray(9)})
+    assert [dict(memory) for memory in (agent._memory for agent in engine._agents.values())] == [{"seed": 9}] * 3
+
+
 class Vault:
     """A shard that nobody can look into but the tasks of its own agent."""
 
@@ -83,15 +101,53 @@ def test_the_coordinator_never_reads_a_shard(solver):
     np.testing.assert_array_equal(trained.predictor.weights, reference.predictor.weights)
 
 
-def test_no_message_is_as_long_as_the_table():
-    """Contributions have the size of the model, not of the data: doubling the rows doubles nothing."""
-    sizes = []
-    for n_rows in (200, 400):
-        X, _, y = make_table(1, n_rows=n_rows)
-        _, engine = train_on(X, y, owners_of(1, n_rows, 2), solver="exact", seed=3)
-        entry = engine.ledger.entries["statistics", "sum"]
-        sizes.append((entry.bytes_up, engine.ledger.entries["cluster_spread", "sum"].bytes_up))
-    assert sizes[0] == sizes[1]
+class Scales(InProcessEngine):
+    """Weighs every array that crosses, both ways."""
+
+    def _run(self, task, verb, broadcast):
+        contributions = super()._run(task, verb, broadcast)
+        for way, bundle in (("down", broadcast), *(("up", contribution) for contribution in contributions)):
+            for name, array in bundle.items():
+                self.sizes.setdefault((task, way, name), set()).add(array.size)
+        return contributions
+
+
+def weigh(n_rows, **told):
+    X, _, y = make_table(1, n_rows=n_rows)
+    engine = Scales(list(make_shards(X, y, owners_of(1, n_rows, 2)).values()), TASKS)
+    engine.sizes = {}
+    train(engine, Settings(seed=3, max_rounds=30, **told))
+    return engine.sizes
+
+
+ALL_KINDS = [
+    {"solver": "admm", "width_pooling": "paper"},
+    {"solver": "admm", "refresh_pairs": True},
+    {"solver": "admm", "unlabeled": "graph", "penalty": "balanced"},
+    {"solver": "admm", "basis": "wavelets", "unlabeled": "graph", "graph": "full"},
+    {"solver": "exact"},
+    {"solver": "exact", "unlabeled": "graph", "n_neighbors": 3},
+    {"rounds": "few"},
+    {"rounds": "few", "unlabeled": None, "width_pooling": "paper"},
+]
+WITHOUT_COORDINATOR = {task for task, function in TASKS.items() if "decentralized" in function.__module__}
+"""Weighed in test_decentralized.py."""
+BY_ROUNDS = {"mix", "products"}
+"""Arrays that grow with the rounds that acceleration remembers."""
+
+
+@pytest.mark.parametrize("told", ALL_KINDS, ids=lambda told: "-".join(map(str, told.values())))
+def test_no_message_is_as_long_as_the_table(told):
+    """Messages have the size of the model, not of the data: doubling the rows doubles nothing."""
+    small, large = weigh(200, **told), weigh(400, **told)
+    assert small.keys() == large.keys()
+    for key, sizes in large.items():
+        assert (max(sizes) <= 22) if key[-1] in BY_ROUNDS else (sizes == small[key]), key
+
+
+def test_every_task_is_weighed():
+    weighed = {task for told in ALL_KINDS for task, _, _ in weigh(60, **told)}
+    assert weighed | {"draw_ticket"} | WITHOUT_COORDINATOR == set(TASKS)
 
 
 @given(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8), seeds)

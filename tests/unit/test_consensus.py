@@ -80,6 +80,9 @@ def test_the_error_bound_at_zero():
         ([1.0] * 41, False),  # asked once a window
         ((0.99 ** np.arange(40)).tolist(), False),
         ((1.0 + 0.5 * np.sin(np.arange(40))).tolist(), True),
+        ([1.0] * 20 + [1.0] * 10 + [0.5] + [1.0] * 9, False),  # the best counts, and it is better,
+        ([1.0] * 10 + [0.5] + [2.0] * 9 + [1.0] * 20, True),  # and here it is not, though the last is
+        ([0.1] * 20 + [1.0] * 20 + [0.9] * 20, False),  # what came before the two windows does not count
     ],
 )
 def test_circling_is_told_from_slow_convergence(residuals, expected):

@@ -23,6 +23,10 @@ def test_strengths_equal_the_normalised_product_of_gaussians(seed):
     np.testing.assert_allclose(firing_strengths(X, rules)[there], (product / total)[there], rtol=1e-9, atol=1e-300)
 
 
+def test_no_rows_have_no_features():
+    assert rule_features(np.empty((0, 3)), make_rules(0)).shape == (0, 16)
+
+
 @given(seeds, st.sampled_from([1.0, 1e6, 1e150, 1e308]), st.sampled_from([1e-2, 1.0, 10.0]))
 def test_strengths_sum_to_one_and_are_finite_at_any_distance(seed, distance, width):
     rng = np.random.default_rng(seed)

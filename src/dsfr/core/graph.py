@@ -8,11 +8,13 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.clusters import squared_distances
 from dsfr.core.features import Basis
 
 BLOCK_ROWS = 1024
+TIED = 1.0 + 1e-9
+"""Distances nearer than this factor are equal: rounding must not decide who is a neighbour."""
 
 
 def laplacian_gram(X: Array, basis: Basis, *, n_neighbors: int | None) -> Array:
@@ -23,35 +25,71 @@ def laplacian_gram(X: Array, basis: Basis, *, n_neighbors: int | None) -> Array:
     return (gram + gram.T) / 2
 
 
-def neighbor_weights(X: Array, n_neighbors: int) -> csr_array:
-    """Symmetric heat-kernel weights between each row and its nearest ones (joined if either is near the other)."""
-    n_rows = len(X)
-    count = min(n_neighbors, n_rows - 1)
-    distances, nearest = KDTree(X).query(X, k=count + 1)
-    rows = np.repeat(np.arange(n_rows), count + 1)
-    columns = nearest.ravel()
-    # Among duplicate rows a row need not be its own first neighbour, so itself is dropped by index, not by position.
-    others = rows != columns
-    kernel = np.exp(-0.5 * distances.ravel() ** 2)
-    directed = csr_array((kernel[others], (rows[others], columns[others])), shape=(n_rows, n_rows))
-    return csr_array(directed.maximum(directed.T))
-
-
 def _neighbor_gram(X: Array, basis: Basis, n_neighbors: int) -> Array:
-    """Sum over row blocks I of ``H_I' (D_I H_I - W_IJ H_J)`` where J are the neighbours of I."""
-    # In the order of the tree's leaves, the neighbours of a block are few and mostly in it.
-    X = X[KDTree(X).indices]
-    weights = neighbor_weights(X, n_neighbors)
-    degrees = weights.sum(axis=1)
+    """Sum of ``w_ij (h_i - h_j)(h_i - h_j)'`` over joined rows, one block of distinct rows after another.
+
+    Two rows are joined if one is at most as far from the other as that one's ``n_neighbors``-th nearest row. So ties
+    are all in, and the graph follows from the rows alone, not from their order. Equal rows are one with a count: edges
+    between them cost nothing, and many of them no memory.
+    """
+    rows, counts = distinct_rows(X)
+    tree = KDTree(rows)
+    distances, nearest = _query(tree, rows, n_neighbors + 2)
+    reach = _reach(distances, counts[nearest], min(n_neighbors, len(X) - 1))
     gram = np.zeros((basis.n_outputs, basis.n_outputs))
-    for block in row_blocks(len(X), BLOCK_ROWS):
-        H = basis.features(X[block])
-        of_block = weights[block]
-        near, positions = np.unique(of_block.indices, return_inverse=True)
-        shape = (H.shape[0], len(near))
-        compact = csr_array((of_block.data, positions, of_block.indptr), shape=shape)
-        gram += H.T @ (degrees[block, None] * H - compact @ basis.features(X[near]))
+    for block in row_blocks(len(rows), BLOCK_ROWS):
+        # In the order of the tree's leaves, the neighbours of a block are few and mostly in it.
+        members = tree.indices[block]
+        found = _with_ties(tree, rows[members], reach[members], distances[members], nearest[members])
+        edges, near = _edges(members, reach, counts, *found)
+        H, H_near = basis.features(rows[members]), basis.features(rows[near])
+        crossed = H.T @ (edges @ H_near)
+        gram += H.T @ (edges.sum(axis=1)[:, None] * H) + H_near.T @ (edges.sum(axis=0)[:, None] * H_near)
+        gram -= crossed + crossed.T
     return gram
+
+
+def distinct_rows(X: Array) -> tuple[Array, IntArray]:
+    """Rows without repetition, sorted, and how often each occurs."""
+    ordered = X[np.lexsort(X.T)]
+    starts = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
+    return ordered[starts], np.diff(starts, append=len(X))
+
+
+def _query(tree: KDTree, rows: Array, count: int) -> tuple[Array, IntArray]:
+    """Distances and numbers of the ``count`` nearest rows, itself among them, or of all; shapes (n, count)."""
+    found: tuple[Array, IntArray] = tree.query(rows, k=np.arange(1, min(count, tree.n) + 1))
+    return found
+
+
+def _reach(distances: Array, counts: IntArray, n_neighbors: int) -> Array:
+    """How far the neighbours of every row are away at most: as its ``n_neighbors``-th nearest, counting repetitions."""
+    others = np.cumsum(counts, axis=1) - 1
+    last = np.argmax(others >= n_neighbors, axis=1)
+    reach: Array = TIED * distances[np.arange(len(distances)), last]
+    return reach
+
+
+def _with_ties(tree: KDTree, rows: Array, reach: Array, distances: Array, nearest: IntArray) -> tuple[Array, IntArray]:
+    """Distances and numbers of so many nearest rows that all within reach are among them."""
+    while distances.shape[1] < tree.n and (distances[:, -1] <= reach).any():
+        distances, nearest = _query(tree, rows, 2 * distances.shape[1])
+    return distances, nearest
+
+
+def _edges(
+    members: IntArray, reach: Array, counts: IntArray, distances: Array, nearest: IntArray
+) -> tuple[csr_array, IntArray]:
+    """Weights of the edges from ``members`` to rows within their reach, and the numbers of these, one per column.
+
+    An edge that the other end has in reach too comes up a second time there, so each time it counts half.
+    """
+    inside = (distances <= reach[members, None]) & (nearest != members[:, None])
+    sources, targets, length = np.nonzero(inside)[0], nearest[inside], distances[inside]
+    kernel = np.exp(-0.5 * length**2) * counts[members[sources]] * counts[targets]
+    near, columns = np.unique(targets, return_inverse=True)
+    weights = np.where(length <= reach[targets], 0.5 * kernel, kernel)
+    return csr_array((weights, (sources, columns)), shape=(len(members), len(near))), near
 
 
 def _full_gram(X: Array, basis: Basis) -> Array:

@@ -61,4 +61,4 @@ def rule_features(X: Array, rules: Rules) -> Array:
     H = np.empty((n_rows, len(rules.centers), n_features + 1))
     H[:, :, 0] = strengths
     np.multiply(strengths[:, :, None], X[:, None, :], out=H[:, :, 1:])
-    return H.reshape(n_rows, -1)
+    return H.reshape(n_rows, rules.n_outputs)

@@ -26,7 +26,7 @@ class Agent:
         """The agent's contribution to a task."""
         if task not in self._tasks:
             raise EngineError(f"unknown task {task!r}; this engine has {', '.join(sorted(self._tasks))}")
-        memory, contribution = self._tasks[task](self._shard, self._carry(self._memory), self._carry(broadcast))
+        memory, contribution = self._tasks[task](self._shard, self._memory, self._carry(broadcast))
         check_bundle(contribution)
         self._memory = self._carry(memory)
         return self._carry(contribution)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -48,6 +49,8 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.ledger_ = engine.ledger
         self.agents_ = list(shards)
         self._keep(training, settings)
+        for category, message in _complaints(training, settings, n_agents=engine.n_agents):
+            warnings.warn(message, category, stacklevel=2)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -61,6 +64,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on the labelled rows; rows with a NaN target do not count."""
         y = column_or_1d(_as_targets(y))
+        check_consistent_length(X, y, sample_weight)
         labeled = ~np.isnan(y)
         if not labeled.any():
             raise ValueError("score needs labelled rows: every target in y is NaN")
@@ -131,9 +135,6 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
                 "termination": training.termination,
             },
         )
-        for stage in training.unconverged:
-            last = next(info for info in reversed(training.history) if info.stage == stage)
-            warnings.warn(_not_converged(stage, last.error_bound, settings), ConvergenceWarning, stacklevel=3)
 
 
 _NOT_SETTINGS = frozenset({"n_agents", "on_round", "random_state", "feature_ranges"})
@@ -149,6 +150,19 @@ def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed:
             raise ValueError(f"feature_ranges has {len(bounds)} rows; it needs two: lowest and highest values")
         ranges = (tuple(bounds[0].tolist()), tuple(bounds[1].tolist()))
     return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
+
+
+def _complaints(training: Training, settings: Settings, n_agents: int) -> Iterator[tuple[type[Warning], str]]:
+    """What a person should know of a training that went otherwise than asked, and the kind of warning it is."""
+    for stage in training.unconverged:
+        last = next(info for info in reversed(training.history) if info.stage == stage)
+        yield ConvergenceWarning, _not_converged(stage, last.error_bound, settings)
+    if settings.refresh_pairs and n_agents == 1:
+        yield (
+            UserWarning,
+            "refresh_pairs=True had no effect: a single agent solves for the weights once, so pairs are drawn once. "
+            "Use several agents, or leave it out.",
+        )
 
 
 def _not_converged(stage: str, bound: float, settings: Settings) -> str:

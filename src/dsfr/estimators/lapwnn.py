@@ -25,7 +25,7 @@ class LapWNNRegressor(DistributedRegressor):
     graph : {"neighbors", "full"}, default="neighbors"
         Sparse nearest neighbours, or the full kernel.
     n_neighbors : int, default=10
-        Neighbours of a row in the sparse graph.
+        Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
     n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, on_round, random_state
         As in `SFRRegressor`.
 

@@ -55,11 +55,12 @@ class SFRRegressor(DistributedRegressor):
         Widths over agents: those of the pooled rows, or the paper's average of local variances.
     refresh_pairs : bool, default=False
         Draw new pairs in every ADMM round, as the paper's Algorithm 2 prints it. The target then moves, and the solve
-        runs until ``max_rounds``.
+        runs until ``max_rounds``. Sums have no such rounds: with ``solver="exact"`` or ``rounds="few"`` it is refused,
+        with a single agent ``fit`` warns that it had no effect.
     graph : {"neighbors", "full"}, default="neighbors"
         Graph of SFR-G: sparse nearest neighbours, or the paper's full kernel (time grows with the square of the rows).
     n_neighbors : int, default=10
-        Neighbours of a row in the sparse graph.
+        Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
     acceleration : {"anderson", None}, default="anderson"
         Anderson acceleration of both ADMM iterations, from sums over agents; None is the paper's plain iteration.
     relaxation : float, default=1.0

@@ -50,6 +50,11 @@ class Settings:
             rule = _RULES.get(field.name)
             if rule is not None and not rule.holds(value):
                 raise ValueError(f"{field.name}={value!r} must be {rule.text}")
+        if self.refresh_pairs and self.sums_only:
+            raise ValueError(
+                f"refresh_pairs=True needs ADMM rounds to draw new pairs in, and with solver={self.solver!r} and "
+                f"rounds={self.rounds!r} there are none: take solver='admm' and rounds='many', or leave it out"
+            )
         if self.solver == "decentralized":
             self._check_decentralized()
 
