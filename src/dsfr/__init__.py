@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dsfr.core.consensus import RoundInfo as RoundInfo
     from dsfr.core.explain import Rule as Rule
     from dsfr.core.linear import SingularSystemError as SingularSystemError
+    from dsfr.engines import Absence as Absence
+    from dsfr.engines import Faults as Faults
     from dsfr.engines import InProcessEngine as InProcessEngine
     from dsfr.estimators import LapWNNRegressor as LapWNNRegressor
     from dsfr.estimators import SFRRegressor as SFRRegressor
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 # Names are imported when first used: `import dsfr` and the command line start at once.
 _HOME = {
+    "Absence": "dsfr.engines",
+    "Faults": "dsfr.engines",
     "InProcessEngine": "dsfr.engines",
     "LapWNNRegressor": "dsfr.estimators",
     "Model": "dsfr.model",

@@ -14,6 +14,8 @@ from rich.text import Text
 from dsfr.core.consensus import RoundInfo
 from dsfr.engines import Ledger
 
+MAX_AGENTS_SHOWN = 20
+
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
     """Print a table: the first column to the left, numbers to the right. Cells are text, never markup."""
@@ -42,7 +44,27 @@ def show_ledger(ledger: Ledger) -> None:
         for entry in ledger.entries.values()
     ]
     header = ["task", "rounds", "messages", "kB to agents", "kB from agents"]
-    show_table("Communication", header, rows, caption="* one agent's own contribution is seen, not only a sum")
+    caption = "* one agent's own contribution is seen by the coordinator or a neighbor, not only a sum"
+    show_table("Communication", header, rows, caption=caption)
+    _show_agents(ledger)
+
+
+def _show_agents(ledger: Ledger) -> None:
+    """Print who took part and what each sent and received; of many, those with most to carry."""
+    agents = sorted(ledger.agents.items(), key=lambda item: -item[1].bytes_received - item[1].bytes_sent)
+    rows = [
+        [
+            name,
+            f"{traffic.rounds} of {ledger.rounds}",
+            str(traffic.messages),
+            f"{traffic.bytes_received / 1e3:.1f}",
+            f"{traffic.bytes_sent / 1e3:.1f}",
+        ]
+        for name, traffic in agents[:MAX_AGENTS_SHOWN]
+    ]
+    left_out = len(agents) - len(rows)
+    caption = f"and {left_out} agents with less" if left_out else ""
+    show_table("Agents", ["agent", "rounds", "messages", "kB received", "kB sent"], rows, caption=caption)
 
 
 @contextmanager

@@ -50,6 +50,7 @@ class FitOptions:
     pairs: int | None
     solver: str
     few_rounds: bool
+    topology: str | None
     tol: float
     max_rounds: int
     seed: int
@@ -135,6 +136,7 @@ def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> An
         "ridge": options.ridge,
         "solver": options.solver,
         "rounds": "few" if options.few_rounds else "many",
+        "topology": options.topology,
         "tol": options.tol,
         "max_rounds": options.max_rounds,
         "n_agents": options.agents or 1,

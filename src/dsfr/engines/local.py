@@ -32,8 +32,10 @@ class LocalEngine:
         min_agents: int,
     ) -> None:
         self._agents = make_agents(shards, tasks, serialize=serialize)
-        if not 1 <= min_agents <= len(self._agents):
-            raise ValueError(f"min_agents={min_agents} must be 1 to {len(self._agents)}, the number of agents")
+        if not isinstance(min_agents, int) or not 1 <= min_agents <= len(self._agents):
+            raise ValueError(f"min_agents={min_agents!r} must be 1 to {len(self._agents)}, the number of agents")
+        if not isinstance(faults, Faults | None):
+            raise ValueError(f"faults={faults!r} must be a dsfr.Faults, or None")
         self._weather = Weather(faults, list(self._agents))
         self._min_agents = min_agents
         self._missed: dict[str, dict[str, Bundle]] = {name: {} for name in self._agents}

@@ -49,6 +49,12 @@ def make_topology(spec: Any, agents: Sequence[str], *, seed: int = 0) -> Topolog
     return {name: tuple(sorted(named[name], key=order.__getitem__)) for name in agents}
 
 
+def distances(topology: Mapping[str, Sequence[str]], root: str) -> dict[str, int]:
+    """Links from the root to every agent."""
+    found = nx.single_source_shortest_path_length(nx.Graph({name: list(near) for name, near in topology.items()}), root)
+    return {name: int(found[name]) for name in topology}
+
+
 def diameter(topology: Mapping[str, Sequence[str]]) -> int:
     """Links between the two agents that are farthest apart."""
     return int(nx.diameter(nx.Graph({name: list(neighbors) for name, neighbors in topology.items()})))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -18,8 +18,9 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array
+from dsfr.core.model import Predictor
 from dsfr.datasets import split_evenly
-from dsfr.engines import InProcessEngine
+from dsfr.engines import choose_engine
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Purpose
@@ -44,12 +45,16 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = self._settings(seed)
         shards = make_shards(X, y, self._owners(agents, len(y), seed))
-        engine = InProcessEngine(list(shards.values()), TASKS)
+        engine = choose_engine(
+            shards, TASKS, topology=self.topology, seed=seed, faults=self.faults, min_agents=self.min_agents
+        )
         training = train(engine, settings, self.on_round)
         self.ledger_ = engine.ledger
         self.agents_ = list(shards)
+        self.present_ = list(engine.present)
         self._keep(training, settings)
-        for category, message in _complaints(training, settings, n_agents=engine.n_agents):
+        missing = [name for name in self.agents_ if name not in self.present_]
+        for category, message in _complaints(training, settings, engine.n_agents, missing):
             warnings.warn(message, category, stacklevel=2)
         return self
 
@@ -121,8 +126,14 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.history_ = training.history
         self.termination_ = training.termination
         self.n_rounds_ = self.ledger_.rounds
-        self.model_ = Model(
-            predictor=training.predictor,
+        self.model_ = self._model(training.predictor, training, settings)
+        if training.copies:
+            copies = training.copies.items()
+            self.agent_models_ = {name: self._model(copy, training, settings) for name, copy in copies}
+
+    def _model(self, predictor: Predictor, training: Training, settings: Settings) -> Model:
+        return Model(
+            predictor=predictor,
             feature_names=self._feature_names(),
             target_name=self._target_name,
             settings=asdict(settings),
@@ -137,7 +148,9 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         )
 
 
-_NOT_SETTINGS = frozenset({"n_agents", "on_round", "random_state", "feature_ranges"})
+_NOT_SETTINGS = frozenset(
+    {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+)
 
 
 def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
@@ -152,11 +165,19 @@ def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed:
     return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
 
 
-def _complaints(training: Training, settings: Settings, n_agents: int) -> Iterator[tuple[type[Warning], str]]:
+def _complaints(
+    training: Training, settings: Settings, n_agents: int, missing: Sequence[str]
+) -> Iterator[tuple[type[Warning], str]]:
     """What a person should know of a training that went otherwise than asked, and the kind of warning it is."""
     for stage in training.unconverged:
         last = next(info for info in reversed(training.history) if info.stage == stage)
         yield ConvergenceWarning, _not_converged(stage, last.error_bound, settings)
+    if missing:
+        yield (
+            UserWarning,
+            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. The model is "
+            "that of the others; ledger_.agents tells how many rounds each took part in.",
+        )
     if settings.refresh_pairs and n_agents == 1:
         yield (
             UserWarning,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dsfr.engines import Faults
 from dsfr.estimators.base import DistributedRegressor, settings_of
 from dsfr.protocol import Settings
 
@@ -26,7 +27,8 @@ class LapWNNRegressor(DistributedRegressor):
         Sparse nearest neighbours, or the full kernel.
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
-    n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, on_round, random_state
+    n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, topology, faults, \
+    min_agents, on_round, random_state
         As in `SFRRegressor`.
 
     Attributes
@@ -52,6 +54,9 @@ class LapWNNRegressor(DistributedRegressor):
         tol: float = 1e-4,
         max_rounds: int = 10_000,
         feature_ranges: Any = None,
+        topology: Any = None,
+        faults: Faults | None = None,
+        min_agents: int = 1,
         on_round: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -69,6 +74,9 @@ class LapWNNRegressor(DistributedRegressor):
         self.tol = tol
         self.max_rounds = max_rounds
         self.feature_ranges = feature_ranges
+        self.topology = topology
+        self.faults = faults
+        self.min_agents = min_agents
         self.on_round = on_round
         self.random_state = random_state
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dsfr.core.explain import Rule
+from dsfr.engines import Faults
 from dsfr.estimators.base import DistributedRegressor, settings_of
 from dsfr.protocol import Settings, Training
 
@@ -44,9 +45,10 @@ class SFRRegressor(DistributedRegressor):
         Mixing shares are drawn from Beta(mix_concentration, mix_concentration).
     n_agents : int, default=1
         Number of agents to split the rows over when ``fit`` is not told the owners; 1 is the centralised method.
-    solver : {"admm", "exact"}, default="admm"
-        How agents agree: by consensus ADMM as in the paper (DFCM and DICR), or by sums, which give the pooled solution
-        exactly and in few rounds. A single agent always uses sums.
+    solver : {"admm", "exact", "decentralized"}, default="admm"
+        How agents agree: by consensus ADMM as in the paper (DFCM and DICR); by sums, which give the pooled solution
+        exactly and in few rounds; or without a coordinator, by messages between neighbors in a ``topology`` (the
+        history then has no objective, which nobody knows). A single agent always uses sums.
     rounds : {"many", "few"}, default="many"
         "few" trains in six rounds, for links where a round costs seconds: every agent clusters its own rows, the local
         centers (which the coordinator sees one by one) are merged and refined twice, and everything else is sums. The
@@ -78,6 +80,14 @@ class SFRRegressor(DistributedRegressor):
         Most rounds of clustering, and most rounds of solving.
     feature_ranges : array-like of shape (2, d), default=None
         Lowest and highest value of each feature, where these are known and should not be asked from agents.
+    topology : str, path, networkx.Graph or list of pairs, default=None
+        Who is linked to whom, if messages can only go along links: "complete", "star", "ring", "grid", "geometric",
+        "erdos-renyi", "barabasi-albert", a file with two names per line, a graph, or its edges. Nodes are names of
+        agents, or numbers in the order of ``agents_``. None: a coordinator reaches every agent.
+    faults : Faults, default=None
+        Agents that are away and messages that are lost, to try out what happens then; see `dsfr.Faults`.
+    min_agents : int, default=1
+        A round with fewer agents waits for more, and after long waiting is an error.
     on_round : callable, default=None
         Called with a `RoundInfo` after every round.
     random_state : int, RandomState instance or None, default=None
@@ -99,6 +109,10 @@ class SFRRegressor(DistributedRegressor):
         Whether both stages reached ``tol``.
     agents_ : list of str
         Names of the agents.
+    present_ : list of str
+        Names of the agents that took part in the last round; ``ledger_.agents`` has the rounds of each.
+    agent_models_ : dict of str to Model
+        Every agent's own copy of the model, if ``solver="decentralized"``; ``model_`` is the first one's.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -147,6 +161,9 @@ class SFRRegressor(DistributedRegressor):
         tol: float = 1e-4,
         max_rounds: int = 10_000,
         feature_ranges: Any = None,
+        topology: Any = None,
+        faults: Faults | None = None,
+        min_agents: int = 1,
         on_round: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -173,6 +190,9 @@ class SFRRegressor(DistributedRegressor):
         self.tol = tol
         self.max_rounds = max_rounds
         self.feature_ranges = feature_ranges
+        self.topology = topology
+        self.faults = faults
+        self.min_agents = min_agents
         self.on_round = on_round
         self.random_state = random_state
 

@@ -1,0 +1,98 @@
+"""What is planned is what is sent."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr.engines import InProcessEngine
+from dsfr.engines.network import NetworkEngine
+from dsfr.engines.topology import TOPOLOGIES, make_topology
+from dsfr.planning import make_plan, plan_links
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.protocol.plan import legs
+from tests.tables import make_table
+
+FREE = {"latency": 0.0, "bandwidth": 1.0, "seed": 3}
+any_settings = st.fixed_dictionaries(
+    {
+        "n_rules": st.integers(1, 5),
+        "unlabeled": st.sampled_from(["icr", "graph", None]),
+        "width_pooling": st.sampled_from(["exact", "paper"]),
+        "declared": st.booleans(),
+    }
+)
+
+
+def train_on(n_features, n_agents, topology, declared, **told):
+    X, _, y = make_table(0, n_rows=60, n_features=n_features)
+    if declared:
+        told["feature_ranges"] = (tuple(X.min(axis=0)), tuple(X.max(axis=0)))
+    shards = make_shards(X, y, np.arange(len(y)) % n_agents)
+    engine = InProcessEngine(shards, TASKS)
+    if topology is not None:
+        engine = NetworkEngine(shards, TASKS, make_topology(topology, list(shards), seed=3))
+    train(engine, Settings(**told))
+    return engine.ledger, Settings(**told)
+
+
+def rounds_of(ledger, *tasks):
+    return sum(entry.rounds for (task, _), entry in ledger.entries.items() if task in tasks) or None
+
+
+@settings(max_examples=30)
+@given(any_settings, st.integers(1, 5), st.integers(2, 6), st.sampled_from(["many", "few"]))
+def test_bytes_of_sums_are_exact(told, n_features, n_agents, rounds):
+    ledger, asked = train_on(n_features, n_agents, None, solver="exact", rounds=rounds, **told)
+    links = plan_links(n_agents, None, **FREE)
+    plan = make_plan(60, n_features, links, asked, cluster_rounds=rounds_of(ledger, "cluster_sums"))
+    assert plan.exact
+    assert (plan.rounds, plan.bytes) == (ledger.rounds, ledger.bytes)
+    assert sum(leg.rounds * links.messages(leg) for leg in plan.legs) == ledger.messages
+
+
+@settings(max_examples=20)
+@given(any_settings, st.integers(1, 3), st.integers(2, 12), st.sampled_from(sorted(TOPOLOGIES)))
+def test_bytes_of_few_rounds_are_exact_on_any_graph(told, n_features, n_agents, topology):
+    ledger, asked = train_on(n_features, n_agents, topology, rounds="few", **told)
+    plan = make_plan(60, n_features, plan_links(n_agents, topology, **FREE), asked)
+    assert plan.exact
+    assert (plan.rounds, plan.bytes) == (6, ledger.bytes)
+
+
+@settings(max_examples=20)
+@given(any_settings, st.integers(1, 4), st.sampled_from([None, "ring"]), st.sampled_from(["anderson", None]))
+def test_bytes_of_admm_are_near(told, n_features, topology, acceleration):
+    ledger, asked = train_on(n_features, 4, topology, acceleration=acceleration, max_rounds=40, **told)
+    clustering, solving = rounds_of(ledger, "cluster_consensus"), rounds_of(ledger, "weight_consensus")
+    links = plan_links(4, topology, **FREE)
+    plan = make_plan(60, n_features, links, asked, cluster_rounds=clustering, weight_rounds=solving)
+    assert not plan.exact
+    assert plan.rounds == ledger.rounds
+    assert plan.bytes == pytest.approx(ledger.bytes, rel=0.25 if acceleration else 0.02)
+
+
+@given(st.integers(1, 5), st.sampled_from(["icr", "graph", None]), st.integers(1, 30))
+def test_wavelets_are_planned_too(n_features, unlabeled, n_nodes):
+    told = {"basis": "wavelets", "n_nodes": n_nodes, "unlabeled": unlabeled, "solver": "exact"}
+    ledger, asked = train_on(n_features, 3, None, declared=False, **told)
+    sent = sum(leg.rounds * 3 * (leg.bytes_down + leg.bytes_up) for leg in legs(n_features, asked, 1, 1))
+    assert sent == ledger.bytes
+
+
+def test_time_grows_with_latency_and_the_depth_of_the_tree():
+    asked = Settings(rounds="few")
+    there = {"bandwidth": 1e12, "seed": 0}
+    direct = make_plan(100, 3, plan_links(9, None, latency=0.5, **there), asked)
+    assert direct.travelling == pytest.approx(6 * 2 * 0.5)
+    ring = make_plan(100, 3, plan_links(9, "ring", latency=0.5, **there), asked)
+    assert ring.travelling == pytest.approx(4 * 6 * 2 * 0.5)
+    assert make_plan(100_000, 3, direct.links, asked).computing > make_plan(100, 3, direct.links, asked).computing
+
+
+def test_what_cannot_be_planned_is_refused():
+    links = plan_links(3, None, **FREE)
+    with pytest.raises(ValueError, match="10010 weights are too many"):
+        make_plan(100, 10, links, Settings(n_rules=910))
+    with pytest.raises(ValueError, match="cannot be planned"):
+        make_plan(100, 10, links, Settings(solver="decentralized"))
