@@ -462,3 +462,56 @@ def test_demo(tmp_path, monkeypatch):
     assert "THEN progression = " in result.output
     assert str(tmp_path / "demo.dsfr") in result.output
     assert dsfr.load(tmp_path / "demo.dsfr").training["n_labeled"] == 50
+
+
+def test_training_over_a_graph_says_what_every_agent_sent(table, tmp_path):
+    links = tmp_path / "links.txt"
+    links.write_text("north south\n")
+    told = ["fit", table, "--target", "noise", "--agent-column", "site", "--topology", links]
+    for solver in ("exact", "decentralized"):
+        result = run(*told, "--solver", solver, "-o", tmp_path / "model.dsfr")
+        assert result.exit_code == 0, result.output
+        rows = re.findall(
+            r"^ +(north|south) +(\d+) of (\d+) +\d+ +[\d.]+ +[\d.]+ *$", result.output, flags=re.MULTILINE
+        )
+        assert {row[0] for row in rows} == {"north", "south"}
+        assert all(taken == all_rounds for _, taken, all_rounds in rows)
+
+
+def test_a_graph_in_pieces_is_refused_with_its_components(table, tmp_path):
+    told = ["fit", table, "--target", "noise", "--ignore", "site", "--agents", 4, "-o", tmp_path / "model.dsfr"]
+    links = tmp_path / "links.txt"
+    links.write_text("0 1\n2 3\n")
+    assert "its components are [0, 1]; [2, 3]" in refused(*told, "--topology", links)
+    assert "neither a file nor one of complete, star" in refused(*told, "--topology", "triangle")
+    assert not (tmp_path / "model.dsfr").exists()
+
+
+def test_a_plan_shows_tasks_and_totals():
+    result = run("plan", "--rows", "1e4", "--features", 3, "--agents", 4, "--few-rounds", "--latency", 500)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"all +6 +[\d.]+ +6\.\d*|all +6 +[\d.]+ +6 ", result.output)
+    assert "Kilobytes are exact for these rounds." in result.output
+    assert "assumed" not in result.output
+    ring = run("plan", "--rows", 100, "--features", 3, "--agents", 4, "--topology", "ring").output
+    assert "Rounds of iterations are assumed" in ring
+    assert "One agent sends nothing" in run("plan", "--rows", 100, "--features", 3, "--agents", 1).output
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--rows", "0"],
+        ["--rows", "nan"],
+        ["--rows", "many"],
+        ["--latency", "-1"],
+        ["--bandwidth", "0"],
+        ["--features", "0"],
+        ["--rules", "0"],
+        ["--rules", "100000"],
+        ["--topology", "triangle"],
+    ],
+)
+def test_impossible_plans_are_refused(wrong):
+    told = {"--rows": "100", "--features": "3", "--agents": "4"} | dict([wrong])
+    refused("plan", *(word for option in told.items() for word in option))

@@ -11,7 +11,19 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dsfr import InProcessEngine, LapWNNRegressor, Settings, SFRRegressor, nrmse, nrmse_scorer, train
+from dsfr import (
+    Absence,
+    Faults,
+    InProcessEngine,
+    LapWNNRegressor,
+    Settings,
+    SFRRegressor,
+    load,
+    nrmse,
+    nrmse_scorer,
+    train,
+)
+from dsfr.engines import EngineError
 from dsfr.protocol import TASKS, make_shards
 from tests.tables import make_table, owners_of
 
@@ -253,7 +265,8 @@ OTHER_VALUES = {
 @pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
 def test_every_parameter_reaches_the_training(table, estimator):
     X, _, y = table
-    names = set(estimator().get_params()) - {"n_agents", "on_round", "random_state", "feature_ranges"}
+    elsewhere = {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+    names = set(estimator().get_params()) - elsewhere
     for name in sorted(names):
         value = OTHER_VALUES[name]
         fast = {"max_rounds": 2, "n_agents": 2} if name == "refresh_pairs" else {}
@@ -447,3 +460,62 @@ def test_agents_with_skewed_shares_agree_with_the_pooled_fit(table):
     admm = SFRRegressor(unlabeled=None, random_state=0).fit(X, y, agents=owners)
     exact = SFRRegressor(unlabeled=None, solver="exact", random_state=0).fit(X, y, agents=owners)
     assert nrmse(exact.predict(X), admm.predict(X)) < 0.1
+
+
+@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
+def test_a_graph_gives_the_model_of_direct_messages(table, estimator):
+    X, _, y = table
+    direct = estimator(n_agents=4, solver="exact", random_state=0).fit(X, y)
+    ring = estimator(n_agents=4, solver="exact", topology="ring", random_state=0).fit(X, y)
+    np.testing.assert_allclose(ring.predict(X), direct.predict(X), rtol=1e-8)
+    assert ring.ledger_.messages < direct.ledger_.messages + 8  # one agent is the root, and a tree must be built
+    assert ring.present_ == ring.agents_ == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
+def test_without_a_coordinator_every_agent_has_a_model(table, estimator, tmp_path):
+    X, _, y = table
+    owners = np.array(["north", "east", "south"])[np.arange(len(y)) % 3]
+    links = [("north", "east"), ("east", "south")]
+    model = estimator(solver="decentralized", topology=links, random_state=0).fit(X, y, agents=owners)
+    assert list(model.agent_models_) == ["east", "north", "south"]
+    assert model.model_ is not model.agent_models_["north"]
+    reloaded = load(model.agent_models_["north"].save(tmp_path / "north.dsfr"))
+    np.testing.assert_allclose(reloaded.predict(X), model.predict(X), rtol=1e-2)
+    assert not hasattr(estimator(random_state=0).fit(X, y), "agent_models_")
+
+
+def test_a_refit_with_a_coordinator_has_no_agent_models(table):
+    X, _, y = table
+    model = SFRRegressor(n_agents=3, solver="decentralized", topology="ring", random_state=0).fit(X, y)
+    assert not hasattr(model.set_params(solver="exact").fit(X, y), "agent_models_")
+
+
+def test_a_missing_agent_is_told(table):
+    X, _, y = table
+    faults = Faults(absences=[Absence("2", 5)])
+    model = SFRRegressor(n_agents=4, faults=faults, random_state=0)
+    with pytest.warns(UserWarning, match=r"1 of 4 agents were missing in the last round: 2\. The model is that of the"):
+        model.fit(X, y)
+    assert model.present_ == ["0", "1", "3"]
+    assert model.ledger_.agents["2"].rounds == 4
+    with pytest.raises(EngineError, match=r"only 3 of 4 agents answered.*min_agents is 4\. Missing: 2"):
+        model.set_params(min_agents=4).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"topology": "hexagon"}, "'hexagon' is neither a file nor one of"),
+        ({"topology": [(0, 1), (2, 3)]}, "its components are"),
+        ({"topology": 3}, "topology=3 must be"),
+        ({"faults": 0.1}, "faults=0.1 must be a dsfr.Faults"),
+        ({"min_agents": 5}, "min_agents=5 must be 1 to 4"),
+        ({"min_agents": "two"}, "min_agents='two' must be 1 to 4"),
+        ({"solver": "decentralized"}, "give a topology"),
+    ],
+)
+def test_networks_that_cannot_be_are_refused(table, wrong, match):
+    X, _, y = table
+    with pytest.raises(ValueError, match=match):
+        SFRRegressor(n_agents=4, random_state=0, **wrong).fit(X, y)

@@ -127,6 +127,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.termination_ = training.termination
         self.n_rounds_ = self.ledger_.rounds
         self.model_ = self._model(training.predictor, training, settings)
+        self.__dict__.pop("agent_models_", None)
         if training.copies:
             copies = training.copies.items()
             self.agent_models_ = {name: self._model(copy, training, settings) for name, copy in copies}
