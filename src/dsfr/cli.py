@@ -37,7 +37,7 @@ class FriendlyGroup(click.Group):
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ImportError) as error:
             raise BadInputError(str(error)) from None
         except MemoryError:
             raise BadInputError("out of memory: use fewer rows or columns") from None
@@ -194,6 +194,22 @@ def explain(model: str) -> None:
         "average of the rules' lines, weighted by how well each rule's conditions fit.\n"
     )
     click.echo("\n\n".join(map(str, rules)))
+
+
+@main.command(epilog=_examples("dsfr datasets", "DSFR_DATA_HOME=~/tables dsfr datasets"))
+def datasets() -> None:
+    """List the paper's data sets: rows, features, source, and whether they are on this machine."""
+    from dsfr.console import show_table
+    from dsfr.datasets import CATALOG, locate, make_artificial
+
+    where = {"home": "in DSFR_DATA_HOME", "cache": "in the cache", "download": "no, will be downloaded"}
+    rows = [
+        [source.name, str(source.n_rows), str(source.n_features), where[locate(source.name).how], source.origin]
+        for source in CATALOG.values()
+    ]
+    n_rows, n_features = make_artificial()[0].shape
+    rows.append(["artificial", str(n_rows), str(n_features), "generated", "section V of the paper, seed 0"])
+    show_table("Data sets of the paper", ["name", "rows", "features", "here", "source"], rows)
 
 
 def _report_fit(outcome: Any, output: str) -> None:
