@@ -76,20 +76,19 @@ def count_steps(description: str, total: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def watch_experiments() -> Iterator[Callable[[ExperimentProgress], None]]:
-    """A bar with an estimate of the time left; where there is no terminal, a line for every twentieth of the work."""
+    """A bar with an estimate of the time left; without a terminal a line for every twentieth and the first estimate."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("starting", total=None)
-        told = -1
+        told: set[object] = set()
 
         def on_progress(info: ExperimentProgress) -> None:
-            nonlocal told
             left = "" if info.seconds_left is None else f", about {duration(info.seconds_left)} left"
             progress.update(task, description=f"{info.experiment}{left}", completed=info.done, total=info.total)
-            part = 20 * info.done // max(info.total, 1)
-            if not console.is_terminal and part > told:
-                told = part
+            news = {20 * info.done // max(info.total, 1), "estimated" if left else "not yet"} - told
+            if not console.is_terminal and news:
+                told.update(news)
                 console.print(f"{info.done} of {info.total} units ({info.experiment}){left}", highlight=False)
 
         yield on_progress
