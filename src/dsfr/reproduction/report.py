@@ -15,12 +15,12 @@ from dsfr.reproduction.figures import NAMES, draw_figures, require_matplotlib
 from dsfr.reproduction.stored import REQUIRED, Results
 from dsfr.reproduction.summary import baseline_cells, table_cells
 from dsfr.reproduction.suspicions import UNTESTED, suspicions
-from dsfr.reproduction.tables import setting_table
+from dsfr.reproduction.tables import setting_table, short_table
 
 __all__ = ["REQUIRED", "render", "require_figures", "write_report"]
 
 FIGURES = "reproduction"
-"""Folder of the figures beside the report."""
+"""Folder of figures and short table beside the report."""
 CAPTIONS = {
     "overview": "Test NRMSE of all cells of Table II, mean and standard deviation; 1 is predicting the mean",
     "convergence": "Objective per round, mean and deviation over {runs} runs",
@@ -39,17 +39,26 @@ def require_figures() -> None:
 
 
 def write_report(results: str | Path, folder: str | Path) -> list[Path]:
-    """Figures, ``reproduction.md`` and ``reproduction.html`` from the results of a folder; nothing is recomputed."""
+    """Figures, ``reproduction.md``, ``.html`` and a short table from the results of a folder; nothing is recomputed."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     evidence = read_evidence(results)
     figures = draw_figures(evidence, folder / FIGURES)
     blocks = render(evidence)
-    texts = {"reproduction.md": to_markdown(blocks), "reproduction.html": to_page(blocks, folder)}
+    texts = {
+        "reproduction.md": to_markdown(blocks),
+        "reproduction.html": to_page(blocks, folder),
+        f"{FIGURES}/summary.md": to_markdown([summary(evidence)]),
+    }
     for name, text in texts.items():
         with replacing(folder / name) as file:
             file.write(text.encode())
     return [*figures, *(folder / name for name in texts)]
+
+
+def summary(evidence: Evidence) -> Table:
+    """The short table, for other documents."""
+    return short_table(dict(evidence.cells), baseline_cells(evidence.results))
 
 
 def read_evidence(results: str | Path) -> Evidence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsfr.experiments.selection import Cell
 from dsfr.reproduction.document import Table
-from dsfr.reproduction.paper import DATASETS, METHODS, PAPER, TITLES
+from dsfr.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, TITLES
 from dsfr.reproduction.summary import OURS, BaselineCell, Errors, TableCell
 
 HEADER = (
@@ -68,3 +68,22 @@ def _errors(errors: Errors) -> str:
 
 def _p(p_value: float) -> str:
     return f"{p_value:.4f}" if p_value >= 1e-4 else "<0.0001"
+
+
+BESIDE = ("ridge", "Gaussian process, ARD")
+"""Baselines of the short table."""
+
+
+def short_table(cells: dict[Cell, TableCell], baselines: dict[tuple[str, str], BaselineCell]) -> Table:
+    """SFR-ICR beside the paper and two baselines, means only."""
+    header = ["test NRMSE (mean)"]
+    for place in ("", ", 5 agents"):
+        header += [f"SFR-ICR{place}, best on test folds", "paper", "chosen by leave-one-out"]
+    rows = []
+    for dataset in DATASETS:
+        row = [TITLES[dataset]]
+        for setting in SETTINGS:
+            cell, paper = cells[dataset, setting, OURS], PAPER[dataset, setting, OURS]
+            row += [f"{value:.3f}" for value in (cell.best.mean, paper.mean, cell.honest.mean)]
+        rows.append([*row, *(f"{baselines[dataset, name].honest.mean:.3f}" for name in BESIDE)])
+    return Table([*header, *BESIDE], rows)
