@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from dsfr.core.arrays import Array
 from dsfr.experiments.results import Row
 from dsfr.reproduction.claims import Claim, Evidence
 from dsfr.reproduction.paper import BEST_PAIRS, CLUSTER_ROUNDS, TITLES, WEIGHT_ROUNDS
-from dsfr.reproduction.summary import curve
+from dsfr.reproduction.summary import curve, medians
 
 NOT_IN_TABLE = "The paper shows it in a figure, without numbers."
+LATER = "Looked at later:"
+"""Marks a criterion that was added after results had been seen; it never decides a verdict."""
 FLAT = 0.01
 """Means that differ by less count as equal."""
 SETTLED = 0.01
@@ -46,8 +49,8 @@ def within(rows: list[Row], rounds: int) -> dict[str, float]:
     }
 
 
-def settling(evidence: Evidence, variant: str, stage: str) -> float:
-    """Median over the runs of the round from which on the objective is within `SETTLED` of where it ends."""
+def settling(evidence: Evidence, variant: str, stage: str) -> Array:
+    """For every run the round from which on the objective is within `SETTLED` of where it ends."""
     runs: dict[tuple[str, int, int], list[Row]] = {}
     for row in evidence.results.where("convergence", variant=variant, stage=stage):
         runs.setdefault((row["dataset"], row["repetition"], row["fold"]), []).append(row)
@@ -57,7 +60,7 @@ def settling(evidence: Evidence, variant: str, stage: str) -> float:
         end = history[-1]["objective"]
         moving = [row["round"] for row in history if abs(row["objective"] - end) > SETTLED * abs(end)]
         rounds.append(max(moving, default=0) + 1)
-    return float(np.median(rounds))
+    return np.array(rounds, dtype=np.float64)
 
 
 def _shares(shares: dict[str, float]) -> str:
@@ -65,32 +68,44 @@ def _shares(shares: dict[str, float]) -> str:
 
 
 def _clusters_converge(evidence: Evidence) -> Claim:
+    settled = settling(evidence, "paper", "clusters")
     plain = within(ends(evidence, "paper", "clusters"), CLUSTER_ROUNDS)
-    ours = within(ends(evidence, "ours", "clusters"), CLUSTER_ROUNDS)
-    verdict = "Yes" if min(plain.values()) == 1 else "No"
     return Claim(
         f"DFCM converges within {CLUSTER_ROUNDS} iterations on all data sets.",
         NOT_IN_TABLE,
-        f"**{verdict}**: share of runs with both residuals under 1e-4 by then, plain iteration with rho_s = 0.1: "
-        f"{_shares(plain)}. Its objective has settled to 1% after {settling(evidence, 'paper', 'clusters'):.0f} rounds "
-        f"(median), with the agents' centers still apart. Ours within as many rounds: {_shares(ours)}.",
+        f"**{_yes(min(plain.values()) == 1)}**: runs of the plain iteration (rho_s = 0.1) with both residuals under "
+        f"1e-4 by then: {_shares(plain)}. {LATER} its objective is within 1% of where it ends after "
+        f"{np.median(settled):.0f} rounds (median; at most {settled.max():.0f}). Ours settles centers and agreement "
+        f"to 1e-4 in {_rounds(evidence, 'clusters')}.",
     )
 
 
 def _weights_converge(evidence: Evidence) -> Claim:
     rows = ends(evidence, "paper", "weights")
-    plain, ours = within(rows, WEIGHT_ROUNDS), ends(evidence, "ours", "weights")
+    plain = within(rows, WEIGHT_ROUNDS)
+    above = max(row["objective"] / row["objective_pooled"] - 1 for row in rows)
     error = float(np.median([row["weights_error"] for row in rows]))
-    rounds = [row["round"] for row in ours]
     return Claim(
         f"DICR converges within {WEIGHT_ROUNDS} iterations on all data sets.",
         NOT_IN_TABLE,
-        f"**{'Yes' if min(plain.values()) == 1 else 'No'}**: share of runs with both residuals under 1e-4 by then, "
-        f"plain iteration with rho_p = 0.1: {_shares(plain)}; the weights are then still {error:.1g} (median, "
-        f"relative) from the solution, the objective has settled to 1% after "
-        f"{settling(evidence, 'paper', 'weights'):.0f} rounds (median). Ours: {int(np.median(rounds))} rounds (median; "
-        f"{min(rounds)} to {max(rounds)}) to a proven 1e-4.",
+        f"**{_yes(min(plain.values()) == 1)}**: runs of the plain iteration (rho_p = 0.1) with both residuals under "
+        f"1e-4 by then: {_shares(plain)}; the weights are still {error:.1g} (median, relative) from the solution. "
+        f"{LATER} its objective is then at most {100 * above:.2g}% above its minimum. Ours proves 1e-4 in "
+        f"{_rounds(evidence, 'weights')}.",
     )
+
+
+def _yes(good: bool) -> str:
+    return "Yes" if good else "No"
+
+
+def _rounds(evidence: Evidence, stage: str) -> str:
+    rounds = [row["round"] for row in ends(evidence, "ours", stage)]
+    cap = evidence.results.spec("convergence")["max_rounds"]
+    late = (
+        f"; stopped at {cap} in {sum(count == cap for count in rounds)} of {len(rounds)} runs" if cap in rounds else ""
+    )
+    return f"{np.median(rounds):.0f} rounds (median; {min(rounds)} to {max(rounds)}{late})"
 
 
 def grid_curve(evidence: Evidence, dataset: str, varied: str) -> tuple[list[float], Any, Any]:
@@ -216,15 +231,25 @@ def _more_rules(evidence: Evidence) -> Claim:
 
 
 def _stable_agents(evidence: Evidence) -> Claim:
-    texts, good = [], True
+    """Stable: the means differ by less than `FLAT`, as for the other curves."""
+    spreads, later = {}, []
     for dataset in evidence.results.spec("agents")["datasets"]:
-        values, means, _ = curve(evidence.results.where("agents", dataset=dataset), "agents")
-        spread = float(means.max() - means.min())
-        good &= spread < FLAT
-        texts.append(f"{TITLES[dataset]} {spread:.4f}")
+        rows = evidence.results.where("agents", dataset=dataset)
+        values, means, _ = curve(rows, "agents")
+        spreads[dataset] = float(np.ptp(means))
+        later.append(f"{TITLES[dataset]} {_spread_of_medians(rows)}")
+    found = ", ".join(f"{TITLES[name]} {spread:.4f}" for name, spread in spreads.items())
     return Claim(
         "DSFR is stable over the number of agents.",
         NOT_IN_TABLE,
-        f"**{'Yes' if good else 'No'}**: largest difference of the means over {values[0]} to {values[-1]} agents: "
-        f"{', '.join(texts)}.",
+        f"**{_yes(max(spreads.values()) < FLAT)}**: largest difference of the means over {values[0]} to {values[-1]} "
+        f"agents: {found}. {LATER} largest difference of the medians, against the quartile range of the runs: "
+        f"{', '.join(later)}.",
     )
+
+
+def _spread_of_medians(rows: list[Row]) -> str:
+    values, middles = medians(rows, "agents")
+    errors = [[row["nrmse"] for row in rows if row["agents"] == value] for value in values]
+    usual = float(np.median(np.subtract(*np.percentile(errors, [75, 25], axis=1))))
+    return f"{np.ptp(middles):.4f} against {usual:.4f}"

@@ -14,12 +14,14 @@ from dsfr.files import replacing
 from dsfr.reproduction.claims import Evidence
 from dsfr.reproduction.curves import grid_curve
 from dsfr.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, TITLES
-from dsfr.reproduction.summary import curve
+from dsfr.reproduction.summary import curve, medians
 
 BLUE, ORANGE, GREEN, GRAY = "#0b62a4", "#d1570a", "#2e8540", "#8a8a8a"
 DPI = 90
 CONVERGENCE = ("airfoil", "ccpp", "kch", "wmsl")
 """The four data sets of the paper's figure."""
+FAR = 0.05
+"""Where mean and median differ by more, both are drawn."""
 FLOOR = 1e-9
 """Excess of the objective under which it is drawn no more."""
 NAMES = ("overview", "convergence", "parameters", "pairs", "rules", "agents", "owners")
@@ -83,6 +85,15 @@ def _panels(plt: Any, n_rows: int, n_columns: int, height: float = 2.6, **told: 
 def _band(axis: Any, x: Sequence[float], mean: Array, deviation: Array, color: str, label: str, **told: Any) -> None:
     axis.plot(x, mean, color=color, label=label, **{"marker": "o", "markersize": 3, **told})
     axis.fill_between(x, mean - deviation, mean + deviation, color=color, alpha=0.15, linewidth=0)
+
+
+def _sweep(axis: Any, rows: list[Row], x: str, color: str, label: str) -> None:
+    """Mean and band of the NRMSE over ``x``, and its median where a few runs pull the mean away."""
+    values, means, deviations = curve(rows, x)
+    _band(axis, values, means, deviations, color, label)
+    _, middles = medians(rows, x)
+    if np.abs(middles - means).max() > FAR:
+        axis.plot(values, middles, color=color, linestyle="--", linewidth=1, label=f"{label} median".strip())
 
 
 def _overview(plt: Any, evidence: Evidence) -> Any:
@@ -156,7 +167,7 @@ def _parameters(plt: Any, evidence: Evidence) -> Any:
             _band(axes[0][j], *grid_curve(evidence, dataset, varied), color, label)
         for parameter, color in (("rho_p", ORANGE), ("rho_s", BLUE)):
             rows = evidence.results.where("penalties", dataset=dataset, parameter=parameter)
-            _band(axes[1][j], *curve(rows, "value"), color, parameter)
+            _sweep(axes[1][j], rows, "value", color, parameter)
         for axis in (axes[0][j], axes[1][j]):
             axis.set(title=TITLES[dataset], xscale="log")
         axes[1][j].set_xlabel("value")
@@ -171,7 +182,7 @@ def _pairs(plt: Any, evidence: Evidence) -> Any:
     datasets = evidence.results.spec("pairs")["datasets"]
     figure, axes = _panels(plt, 1, len(datasets), 2.8)
     for axis, dataset in zip(axes[0], datasets, strict=True):
-        _band(axis, *curve(evidence.results.where("pairs", dataset=dataset), "pairs"), BLUE, "")
+        _sweep(axis, evidence.results.where("pairs", dataset=dataset), "pairs", BLUE, "")
         axis.set(title=TITLES[dataset], xscale="log", xlabel="pairs per agent")
     axes[0][0].set_ylabel("test NRMSE")
     return figure
@@ -183,7 +194,7 @@ def _rules(plt: Any, evidence: Evidence) -> Any:
     for axis, dataset in zip(axes[0], spec["datasets"], strict=True):
         for count, color in zip(spec["label_counts"], (BLUE, ORANGE, GREEN), strict=False):
             rows = evidence.results.where("rules", dataset=dataset, labels=count)
-            _band(axis, *curve(rows, "rules"), color, f"{count} labels")
+            _sweep(axis, rows, "rules", color, f"{count} labels")
         axis.set(title=TITLES[dataset], xlabel="rules", xticks=range(2, 21, 3))
     axes[0][0].set_ylabel("test NRMSE")
     axes[0][-1].legend(frameon=False)
@@ -194,7 +205,7 @@ def _agents(plt: Any, evidence: Evidence) -> Any:
     datasets = evidence.results.spec("agents")["datasets"]
     figure, axes = _panels(plt, 1, len(datasets), 2.8)
     for axis, dataset in zip(axes[0], datasets, strict=True):
-        _band(axis, *curve(evidence.results.where("agents", dataset=dataset), "agents"), BLUE, "")
+        _sweep(axis, evidence.results.where("agents", dataset=dataset), "agents", BLUE, "")
         axis.set(title=TITLES[dataset], xlabel="agents")
     axes[0][0].set_ylabel("test NRMSE")
     return figure

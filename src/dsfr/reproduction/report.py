@@ -128,7 +128,7 @@ def _claims(evidence: Evidence, shown: dict[str, list[Claim]]) -> list[Block]:
     doubts = [[claim.sentence, claim.in_paper, claim.in_ours] for claim in suspicions(evidence)]
     return [
         Heading(2, "Claims"),
-        Paragraph("(C) is centralised, (D) distributed. Every verdict is computed from the numbers of this page."),
+        Paragraph(reading.CRITERIA),
         Table(header, rows, sentences=True),
         Heading(2, "Statements about the paper's experiments"),
         Table(("it was said", "by the printed table", "in our runs"), doubts, sentences=True),

@@ -137,6 +137,15 @@ def curve(rows: Iterable[Row], x: str) -> tuple[list[float], Array, Array]:
     return values, means, deviations
 
 
+def medians(rows: Iterable[Row], x: str) -> tuple[list[float], Array]:
+    """Values of ``x``, and the median of the NRMSE at each."""
+    groups: dict[float, list[float]] = {}
+    for row in rows:
+        groups.setdefault(row[x], []).append(row["nrmse"])
+    values = sorted(groups)
+    return values, np.array([np.median(groups[value]) for value in values])
+
+
 def _grouped(rows: Iterable[Row]) -> dict[Cell, list[Row]]:
     groups: dict[Cell, list[Row]] = {}
     for row in rows:
