@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lock bench picture clean
+.PHONY: help demo test check lint types imports format lock bench reproduce picture clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,10 @@ format: $(READY) ## format the code and repair what ruff can
 
 bench: $(READY) ## measure accuracy and speed, store the results and show them in the README (needs DSFR_DATA_HOME)
 	$(BIN)/python -m benchmarks.run
+
+reproduce: $(READY) ## run the paper's experiments that are not stored yet, render docs/reproduction.md and the README's table
+	$(BIN)/dsfr reproduce --output docs/reproduction/results --report docs
+	$(BIN)/python -m benchmarks.run --render
 
 picture: $(READY) ## draw the picture of the README again
 	$(BIN)/python docs/picture.py

@@ -10,17 +10,20 @@ from pathlib import Path
 from benchmarks.tables import MISSED
 from dsfr.files import replacing
 
-HERE = Path(__file__).parent
-README = HERE.parent / "README.md"
-NAMES = ("paper_numbers", "fit_time", "rounds")
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results"
+NAMES = ("fit_time", "rounds")
+TABLE = "docs/reproduction/summary.md"
+"""Written by ``make reproduce``."""
 
 
 def with_results(readme: str) -> str:
-    """The README's text with every marked block replaced by the stored output of its benchmark."""
-    for name in NAMES:
-        text = (HERE / "results" / f"{name}.txt").read_text().strip()
-        block = f"<!-- benchmarks/results/{name}.txt -->\n```\n{text}\n```\n<!-- end -->"
-        pattern = rf"<!-- benchmarks/results/{name}\.txt -->.*?<!-- end -->"
+    """The README's text with every marked block replaced by the stored output of its benchmark or experiment."""
+    blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in NAMES} | {TABLE: "{}"}
+    for path, form in blocks.items():
+        block = f"<!-- {path} -->\n{form.format((ROOT / path).read_text().strip())}\n<!-- end -->"
+        pattern = rf"<!-- {re.escape(path)} -->.*?<!-- end -->"
         readme = re.sub(pattern, lambda _, block=block: block, readme, flags=re.DOTALL)
     return readme
 
@@ -39,8 +42,8 @@ def run(name: str) -> int:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     if done.returncode in (0, MISSED):
-        (HERE / "results").mkdir(exist_ok=True)
-        with replacing(HERE / "results" / f"{name}.txt") as file:
+        RESULTS.mkdir(exist_ok=True)
+        with replacing(RESULTS / f"{name}.txt") as file:
             file.write(f"{done.stdout.rstrip()}\n\n{machine()}\n".encode())
     else:
         print(f"{name} ended with exit code {done.returncode}: its stored results stay as they were", file=sys.stderr)
@@ -48,7 +51,7 @@ def run(name: str) -> int:
 
 
 def main() -> None:
-    codes = [run(name) for name in NAMES]
+    codes = [run(name) for name in (NAMES if "--render" not in sys.argv else ())]
     README.write_text(with_results(README.read_text()))
     raise SystemExit(any(codes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -13,6 +14,9 @@ from rich.text import Text
 
 from dsfr.core.consensus import RoundInfo
 from dsfr.engines import Ledger
+
+if TYPE_CHECKING:
+    from dsfr.experiments.run import Progress as ExperimentProgress
 
 MAX_AGENTS_SHOWN = 20
 
@@ -90,3 +94,34 @@ def count_steps(description: str, total: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(description, total=total)
         yield lambda: progress.advance(task)
+
+
+@contextmanager
+def watch_experiments() -> Iterator[Callable[[ExperimentProgress], None]]:
+    """A bar with an estimate of the time left; without a terminal a line for every twentieth and the first estimate."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("starting", total=None)
+        told: set[object] = set()
+
+        def on_progress(info: ExperimentProgress) -> None:
+            left = "" if info.seconds_left is None else f", about {duration(info.seconds_left)} left"
+            progress.update(task, description=f"{info.experiment}{left}", completed=info.done, total=info.total)
+            news = {20 * info.done // max(info.total, 1), "estimated" if left else "not yet"} - told
+            if not console.is_terminal and news:
+                told.update(news)
+                console.print(f"{info.done} of {info.total} units ({info.experiment}){left}", highlight=False)
+
+        yield on_progress
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(42), duration(150), duration(4000)
+    ('42 s', '2.5 min', '1.1 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,56 @@
+"""Hiding labels, so that a labelled table plays one with few of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.core.arrays import Array
+
+
+def hide_labels(y: Any, n_labels: int, rng: np.random.Generator) -> Array:
+    """Targets with all but ``n_labels`` of the known ones replaced by NaN, chosen at random.
+
+    >>> hidden = hide_labels([1.0, 2.0, 3.0, float("nan")], 2, np.random.default_rng(0))
+    >>> int(np.isfinite(hidden).sum())
+    2
+    """
+    hidden = np.array(y, dtype=np.float64)
+    labeled = np.flatnonzero(~np.isnan(hidden))
+    if not 1 <= n_labels <= len(labeled):
+        raise ValueError(f"n_labels={n_labels} must be 1 to {len(labeled)}, the number of labelled rows")
+    hidden[rng.permutation(labeled)[n_labels:]] = np.nan
+    return hidden
+
+
+def hide_labels_by_agent(y: Any, agents: Any, n_labels: int, rng: np.random.Generator) -> Array:
+    """Targets of which ``n_labels`` stay, spread over the agents as evenly as their known ones allow.
+
+    >>> y, agents = np.arange(7.0), np.array([0, 0, 0, 0, 0, 0, 1])
+    >>> hidden = hide_labels_by_agent(y, agents, 4, np.random.default_rng(0))
+    >>> [int(np.isfinite(hidden[agents == agent]).sum()) for agent in (0, 1)]
+    [3, 1]
+    """
+    targets, owners = np.array(y, dtype=np.float64), np.asarray(agents)
+    if targets.shape != owners.shape:
+        raise ValueError(f"agents has {len(owners)} entries for {len(targets)} rows: give the owner of every row")
+    names, position = np.unique(owners, return_inverse=True)
+    known = np.bincount(position[~np.isnan(targets)], minlength=len(names))
+    if not 1 <= n_labels <= known.sum():
+        raise ValueError(f"n_labels={n_labels} must be 1 to {known.sum()}, the number of labelled rows")
+    hidden = np.full_like(targets, np.nan)
+    for agent, share in enumerate(_even_shares(known, n_labels)):
+        if share:
+            hidden[position == agent] = hide_labels(targets[position == agent], share, rng)
+    return hidden
+
+
+def _even_shares(available: npt.NDArray[np.int64], total: int) -> list[int]:
+    """Shares that add up to ``total``, none above what is available, the smallest as large as possible."""
+    shares = np.zeros_like(available)
+    for _ in range(total):
+        open_agents = np.flatnonzero(shares < available)
+        shares[open_agents[shares[open_agents].argmin()]] += 1
+    return [int(share) for share in shares]

@@ -1,0 +1,316 @@
+"""Experiments: specs are checked, runs resume and do not depend on jobs, results are never mixed or overwritten."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dsfr
+from dsfr.cli import main
+from dsfr.experiments import results as stored
+from dsfr.experiments.folds import Unit, make_fold, owners_by, units
+from dsfr.experiments.results import ResultsError, Store, read_results
+from dsfr.experiments.run import Pace, run_experiments
+from dsfr.experiments.selection import best_on_test, chosen_by_leave_one_out
+from dsfr.experiments.spec import KINDS, PARTITIONS, Spec, SpecError, find_specs, read_spec, read_specs
+from tests.invented import EXPERIMENTS
+
+SMALL = {
+    "datasets": ["artificial"],
+    "repetitions": 1,
+    "folds": 5,
+    "test_folds": 2,
+    "rules": 2,
+    "grid": [1e-2, 1.0],
+    "nodes": 10,
+    "alphas": [1.0, 10.0],
+    "trees": 5,
+    "max_rounds": 20,
+}
+QUICKEST = ("grid", "fits", "baselines", "pairs")
+EXTRA = {
+    "fits": {"needs": "grid"},
+    "pairs": {"values": [10, 100]},
+    "rules": {"values": [2, 3], "label_counts": [50, 100]},
+    "agents": {"values": [2], "partitions": list(PARTITIONS)},
+}
+
+
+def write_spec(folder, kind, **told):
+    folder.mkdir(exist_ok=True)
+    table = {"kind": kind, **SMALL, **EXTRA.get(kind, {}), **told}
+    path = folder / f"{kind}.toml"
+    path.write_text("\n".join(f"{key} = {json.dumps(value)}" for key, value in table.items()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """One small spec of every kind, and its results by one job."""
+    folder = tmp_path_factory.mktemp("small")
+    for kind in KINDS:
+        write_spec(folder / "specs", kind)
+    for kind in QUICKEST:
+        write_spec(folder / "quickest", kind)
+    run_experiments(read_specs(folder / "specs"), folder / "results", jobs=1)
+    return folder
+
+
+def without_seconds(rows):
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def same_results(one, other, names=KINDS):
+    return all(without_seconds(read_results(one, name)) == without_seconds(read_results(other, name)) for name in names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_gives_tidy_finite_rows(small, kind):
+    rows = read_results(small / "results", kind)
+    about = json.loads((small / "results" / f"{kind}.json").read_text())
+    assert {(row["repetition"], row["fold"]) for row in rows} == {(0, 0), (0, 1)}
+    assert about["version"] == dsfr.__version__
+    assert about["spec"]["seed"] == 0
+    assert about["rows"] == len(rows)
+    assert about["machine"]["cores"] >= 1
+    errors = [row["nrmse"] for row in rows if row["nrmse"] is not None]
+    assert errors
+    assert np.isfinite(errors).all()
+    assert not (small / "results" / f"{kind}.parts").exists()
+
+
+def test_nothing_in_the_results_names_a_host_or_folder(small):
+    for path in (small / "results").glob("*.json"):
+        assert not re.search(rf"{os.uname().nodename}|/tmp|/home|/root|/work", path.read_text())
+
+
+def test_two_jobs_give_what_one_gives(small, tmp_path):
+    run_experiments(read_specs(small / "quickest"), tmp_path, jobs=2)
+    assert same_results(small / "results", tmp_path, QUICKEST)
+
+
+def test_a_killed_run_goes_on_and_gives_the_same(small, tmp_path):
+    code = (
+        "import sys\nfrom dsfr.experiments.run import run_experiments\nfrom dsfr.experiments.spec import read_specs\n"
+        "if __name__ == '__main__':\n    run_experiments(read_specs(sys.argv[1]), sys.argv[2], jobs=2)\n"
+    )
+    script = tmp_path / "run.py"
+    script.write_text(code)
+    out = tmp_path / "out"
+    process = subprocess.Popen([sys.executable, str(script), str(small / "quickest"), str(out)])
+    deadline = time.monotonic() + 120
+    while not list(out.glob("*.parts/artificial-*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {path: path.read_bytes() for path in out.glob("*.parts/artificial-*.json")}
+    assert kept
+    assert list(out.glob("*.parts")), "it was killed too late to tell"
+    told = []
+    run_experiments(read_specs(small / "quickest"), out, jobs=1, watch=told.append)
+    assert 0 < told[0].total <= 2 * len(QUICKEST) - len(kept)
+    assert same_results(small / "results", out, QUICKEST)
+
+
+def test_complete_results_are_left_alone(small):
+    before = {path: path.read_bytes() for path in (small / "results").iterdir()}
+    run_experiments(read_specs(small / "specs"), small / "results", jobs=1, watch=lambda _: pytest.fail("computed"))
+    assert before == {path: path.read_bytes() for path in (small / "results").iterdir()}
+
+
+def test_results_of_another_version_are_refused_and_kept(small, tmp_path, monkeypatch):
+    shutil.copytree(small / "results", tmp_path / "results")
+    monkeypatch.setattr(stored, "__version__", "9.9.9")
+    before = (tmp_path / "results" / "pairs.parquet").read_bytes()
+    message = rf"holds results of .* made by dsfr {dsfr.__version__} \(this is dsfr 9.9.9\): .*--output.*--force"
+    with pytest.raises(ResultsError, match=message):
+        run_experiments(read_specs(small / "specs"), tmp_path / "results", jobs=1)
+    assert (tmp_path / "results" / "pairs.parquet").read_bytes() == before
+
+
+def test_results_of_another_spec_are_refused_unless_forced(small, tmp_path):
+    shutil.copytree(small / "results", tmp_path / "results")
+    spec = read_spec(write_spec(tmp_path / "specs", "pairs", values=[10, 50]))
+    with pytest.raises(ResultsError, match="holds results of 'pairs' made by another spec"):
+        run_experiments([spec], tmp_path / "results", jobs=1)
+    run_experiments([spec], tmp_path / "results", jobs=1, force=True)
+    assert {row["pairs"] for row in read_results(tmp_path / "results", "pairs")} == {10, 50}
+    assert (tmp_path / "results" / "grid.parquet").exists()
+
+
+def test_parts_of_another_spec_are_refused(tmp_path):
+    spec = read_spec(write_spec(tmp_path / "specs", "pairs"))
+    Store.open(tmp_path / "results", spec).begin()
+    other = read_spec(write_spec(tmp_path / "specs", "pairs", labels=60))
+    with pytest.raises(ResultsError, match="another spec"):
+        Store.open(tmp_path / "results", other)
+
+
+def test_what_others_start_from_counts(tmp_path):
+    fits, grid = (read_spec(write_spec(tmp_path, kind)) for kind in ("fits", "grid"))
+    other = read_spec(write_spec(tmp_path, "grid", labels=60))
+    assert fits.fingerprint(grid.fingerprint()) != fits.fingerprint(other.fingerprint())
+    with pytest.raises(SpecError, match="needs the results of 'grid': give the folder that holds both"):
+        run_experiments([fits], tmp_path / "results", jobs=1)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"PAR1"])
+def test_damaged_results_are_refused(small, tmp_path, damage):
+    shutil.copytree(small / "results", tmp_path / "results")
+    (tmp_path / "results" / "grid.parquet").write_bytes(damage)
+    with pytest.raises(ResultsError, match=r"grid.parquet cannot be read"):
+        read_results(tmp_path / "results", "grid")
+    (tmp_path / "results" / "grid.json").write_bytes(damage)
+    with pytest.raises(ResultsError, match=r"grid.json cannot be read"):
+        Store.open(tmp_path / "results", read_spec(small / "specs" / "grid.toml"))
+
+
+def test_a_damaged_part_is_named(tmp_path):
+    store = Store.open(tmp_path, read_spec(write_spec(tmp_path / "specs", "pairs")))
+    store.begin()
+    for unit in units(store.spec):
+        (store.parts / f"{unit.name}.json").write_text("{")
+    with pytest.raises(ResultsError, match=r"artificial-00-0.json cannot be read .*: delete it and run again"):
+        store.finish(jobs=1, wall_seconds=None)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"repetitons": 3}, "unknown key 'repetitons': did you mean 'repetitions'"),
+        ({"datasets": ["airfoi"]}, "datasets = 'airfoi' must be one of airfoil"),
+        ({"datasets": []}, "datasets must not be empty"),
+        ({"kind": "grids"}, "kind = 'grids' must be one of grid"),
+        ({"repetitions": "3"}, "repetitions = '3' must be int"),
+        ({"repetitions": 0}, "repetitions = 0 must be a whole number >= 1"),
+        ({"labels": True}, "labels = True must be int"),
+        ({"grid": 0.1}, "grid = 0.1 must be a list of float"),
+        ({"grid": [0.1, -1.0]}, "be > 0"),
+        ({"test_folds": 6}, "test_folds = 6 at most 5"),
+        ({"partitions": ["rows"]}, "partitions = 'rows' must be one of random"),
+        ({"quick": 3}, "quick must be a table"),
+    ],
+)
+def test_a_spec_with_a_mistake_says_which(tmp_path, told, message):
+    with pytest.raises(SpecError, match=re.escape(message)):
+        read_spec(write_spec_raw(tmp_path, {"kind": "grid", **SMALL, **told}))
+
+
+def write_spec_raw(folder, table):
+    lines = (f"{key} = {json.dumps(value)}" for key, value in table.items())
+    (folder / "mine.toml").write_text("\n".join(lines))
+    return folder / "mine.toml"
+
+
+def test_no_spec_at_all_says_so(tmp_path):
+    (tmp_path / "broken.toml").write_text("kind = [")
+    with pytest.raises(SpecError, match="is not a TOML file"):
+        read_spec(tmp_path / "broken.toml")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpecError, match="holds no experiment"):
+        read_specs(tmp_path / "empty")
+    (tmp_path / "kindless.toml").write_text('datasets = ["ch"]')
+    with pytest.raises(SpecError, match="the key 'kind' is missing"):
+        read_spec(tmp_path / "kindless.toml")
+
+
+def test_the_paper_s_specs_are_the_paper_s_protocol():
+    for quick in (False, True):
+        specs = {spec.name: spec for spec in read_specs(EXPERIMENTS, quick=quick)}
+        assert all(spec.repetitions == (2 if quick else 10) for spec in specs.values())
+        grid = specs["grid"]
+        assert (grid.folds, grid.test_folds, grid.labels, grid.agents, grid.rules) == (5, 5, 50, 5, 5)
+        assert (grid.fuzzifier, grid.tol, grid.grid) == (1.1, 1e-4, (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0))
+        assert list(specs)[-1] == "fits"
+    assert find_specs().resolve() == EXPERIMENTS.resolve() or find_specs().is_dir()
+
+
+def test_folds_hide_labels_and_keep_test_rows_apart():
+    spec = Spec(name="s", kind="grid", datasets=("artificial",))
+    fold = make_fold(spec, Unit(1, 2, "artificial"))
+    known = ~np.isnan(fold.known)
+    assert np.bincount(fold.owners[known]).tolist() == [10] * 5
+    np.testing.assert_array_equal(fold.known[known], fold.y[known])
+    train, test = ({tuple(row) for row in X} for X in (fold.X, fold.X_test))
+    assert not train & test
+    assert len(train) + len(test) == 5000
+    again = make_fold(spec, Unit(1, 2, "artificial"))
+    np.testing.assert_array_equal(again.known, fold.known)
+    assert again.seed == fold.seed
+    assert make_fold(spec, Unit(1, 3, "artificial")).seed != fold.seed
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_owners_by_every_partition(partition):
+    fold = make_fold(Spec(name="s", kind="agents", datasets=("artificial",)), Unit(0, 0, "artificial"))
+    owners = owners_by(partition, fold, 4, fold.rng(0))
+    assert set(owners.tolist()) == set(range(4))
+
+
+def test_the_closed_form_is_what_a_fit_gives(small):
+    grid = {
+        (row["fold"], row["setting"], row["method"], row["ridge"], row["weight"]): row["nrmse"]
+        for row in read_results(small / "results", "grid")
+    }
+    for row in read_results(small / "results", "fits"):
+        pooled = grid[row["fold"], row["setting"], row["method"], row["ridge"], row["weight"]]
+        limit = 2e-6 if row["setting"] == "centralised" else 1e-3
+        assert abs(row["nrmse"] - pooled) < limit, row
+
+
+def test_selection():
+    def row(fold, ridge, nrmse, loo):
+        place = {"dataset": "d", "setting": "s", "method": "m", "repetition": 0, "fold": fold, "weight": 0.0}
+        return place | {"ridge": ridge, "nrmse": nrmse, "loo": loo}
+
+    rows = [row(0, 0.1, 0.5, 0.9), row(0, 1.0, 0.6, 0.8), row(1, 0.1, 0.5, 0.7), row(1, 1.0, 0.1, 0.8)]
+    assert best_on_test(rows) == {("d", "s", "m"): (1.0, 0.0)}
+    chosen = chosen_by_leave_one_out(rows)["d", "s", "m"]
+    assert [chosen[0, fold]["ridge"] for fold in (0, 1)] == [1.0, 0.1]
+
+
+def test_the_time_left_is_told_once_all_kinds_were_seen():
+    pace = Pace(2, {"grid": "", "fits": "grid"}, [("grid", "a"), ("grid", "a"), ("fits", "a")])
+    assert pace.remaining() is None
+    pace.done(("grid", "a"), 4.0)
+    assert pace.remaining() == pytest.approx((4.0 + 4.0) / 2)
+    pace.done(("fits", "a"), 10.0)
+    assert pace.remaining() == pytest.approx(4.0 / 2)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_the_command_answers_mistakes_without_a_traceback(small, tmp_path):
+    typo = write_spec_raw(tmp_path, {"kind": "grid", **SMALL, "repetitons": 1})
+    other = write_spec(tmp_path / "specs", "pairs", values=[7])
+    for arguments, message in (
+        ((typo, "-o", tmp_path / "x"), "did you mean 'repetitions'"),
+        ((tmp_path / "nowhere",), "does not exist"),
+        ((other, "-o", small / "results"), "another spec"),
+        (("--render", "-o", tmp_path / "none"), "has no complete results of 'grid'"),
+    ):
+        result = run("reproduce", *arguments)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert "Traceback" not in result.output
+
+
+def test_the_command_runs_a_single_spec(tmp_path):
+    path = write_spec(tmp_path / "specs", "pairs")
+    result = run("reproduce", path, "-o", tmp_path / "results", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert "The report needs all experiments" in result.output
+    assert Path(tmp_path / "results" / "pairs.parquet").exists()
+    again = run("reproduce", path, "-o", tmp_path / "results", "--jobs", 1)
+    assert again.exit_code == 0
