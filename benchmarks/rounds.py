@@ -2,20 +2,29 @@
 
 Fifty labels spread over the agents, 5 rules, consistency 0.1, as many pairs as unlabelled rows; the same rules and
 pairs for every variant. "stop" is the round in which the solve itself would say that it is done at tol 1e-4, "error"
-the relative error of the weights there, "kB" what was sent until then. A dash means not within 3000 rounds.
+the relative error of the weights there (of the worst copy, without a coordinator), "kB" what was sent until then. A dash
+means not within 3000 rounds. Three tables: the variants with five agents; the default with 5 to 100 agents; and graphs,
+over a spanning tree (the same rounds, each as many steps as the tree is deep, twice) and without a coordinator
+(ridge 0.1). Also written: rounds.csv with every row, and rounds.png.
 
-    DSFR_DATA_HOME=... python -m benchmarks.rounds [--seed 0] [--agents 5]
+    python -m benchmarks.rounds [--seed 0] [--quick]
 """
 
 import argparse
+import csv
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
 import dsfr
 from benchmarks.tables import load
-from dsfr.datasets import hide_labels, split_evenly
+from dsfr.core.metric import Metric
+from dsfr.datasets import hide_labels_by_agent, split_evenly
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards
+from dsfr.engines.network import NetworkEngine
+from dsfr.engines.topology import distances, make_topology
+from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
 from dsfr.protocol.clusters import agree_rules
 from dsfr.protocol.survey import survey
 from dsfr.protocol.weights import agree_weights
@@ -28,11 +37,17 @@ VARIANTS = {
     "accelerated, balanced": {"penalty": "balanced"},
     "accelerated (default)": {},
 }
+N_AGENTS = (5, 10, 20, 50, 100)
+GRAPHS = ("complete", "star", "ring", "grid", "geometric")
 MAX_ROUNDS = 3000
+FIELDS = ("table", "data", "ridge", "agents", "graph", "variant", "1e-2", "1e-4", "1e-6", "stop", "error", "kB")
+RESULTS = Path(__file__).parent / "results"
 
 
-class Recorder(InProcessEngine):
+class Recorder:
     """Keeps every consensus that is broadcast, and the bytes sent until then."""
+
+    seen: list
 
     def sum(self, task, broadcast):
         """Sum as ever, and take note."""
@@ -41,54 +56,174 @@ class Recorder(InProcessEngine):
         return super().sum(task, broadcast)
 
 
-def situation(name: str, n_agents: int, seed: int) -> Recorder:
+class DirectRecorder(Recorder, InProcessEngine):
+    """Agents that a coordinator reaches directly."""
+
+
+class TreeRecorder(Recorder, NetworkEngine):
+    """Agents that are reached along a tree."""
+
+
+class CopyRecorder(NetworkEngine):
+    """Keeps all agents' copies of the weights in every round without a coordinator."""
+
+    def neighbor_sum(self, task, broadcast, *, maxima=()):
+        """Exchange as ever, and take note."""
+        received = super().neighbor_sum(task, broadcast, maxima=maxima)
+        if task == "neighbor_weights":
+            self.seen.append((np.array([agent._memory["value"] for agent in self._agents.values()]), self.ledger.bytes))
+        return received
+
+
+def situation(name: str, n_agents: int, seed: int) -> dict[str, Shard]:
     """Rows spread evenly over the agents, fifty labels in all."""
     X, y = load(name)
     rng = np.random.default_rng(seed)
-    owners, few = split_evenly(len(y), n_agents, rng), hide_labels(y, 50, rng)
-    if n_agents <= 50:
-        few = np.empty_like(y)
-        for agent in range(n_agents):
-            few[owners == agent] = hide_labels(y[owners == agent], 50 // n_agents, rng)
-    return Recorder(list(make_shards(X, few, owners).values()), TASKS)
+    owners = split_evenly(len(y), n_agents, rng)
+    return make_shards(X, hide_labels_by_agent(y, owners, 50, rng), owners)
 
 
-def first(reached: np.ndarray) -> str:
-    return str(int(np.argmax(reached)) + 1) if reached.any() else "-"
+def first(reached: np.ndarray) -> int | None:
+    return int(np.argmax(reached)) + 1 if reached.any() else None
 
 
-def measure(name: str, n_agents: int, ridge: float, seed: int) -> None:
-    engine = situation(name, n_agents, seed)
-    told = {"seed": seed, "ridge": ridge, "max_rounds": MAX_ROUNDS, "tol": 1e-7}
+def summary(errors: np.ndarray, bounds: np.ndarray, sent: list[int]) -> dict[str, object]:
+    """Rounds to each accuracy, and what the solve's own stop at 1e-4 gives."""
+    within = bounds <= 1e-4
+    stop = int(np.argmax(within)) if within.any() else len(within) - 1
+    reached = {f"1e-{digits}": first(errors <= 10.0**-digits) for digits in (2, 4, 6)}
+    return reached | {"stop": first(within), "error": float(errors[stop]), "kB": sent[stop] / 1e3}
+
+
+def with_coordinator(engine, told: dict, variants: dict) -> Iterator[tuple[str, dict[str, object]]]:
+    """The exact solution, then every variant on the same rules and pairs."""
     population = survey(engine, Settings(**told))
     rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda _: None)
+    before = engine.ledger.bytes
     exact, _ = agree_weights(engine, Settings(solver="exact", **told), rules, population.target, lambda _: None)
-    sent = engine.ledger.entries["statistics", "sum"]
-    kilobytes = (sent.bytes_up + sent.bytes_down) / 1e3
-    print(f"{name:<8} {ridge:>6.0e}  {'exact':<24} {'1':>6} {'1':>6} {'1':>6} {'1':>6} {'':>9} {kilobytes:>9.0f}")
-    for label, variant in VARIANTS.items():
+    yield "exact", dict.fromkeys(("1e-2", "1e-4", "1e-6", "stop"), 1) | {"kB": (engine.ledger.bytes - before) / 1e3}
+    for label, variant in variants.items():
         engine.seen, history, before = [], [], engine.ledger.bytes
         agree_weights(engine, Settings(**told, **variant), rules, population.target, history.append)
         errors = np.array([np.linalg.norm(z - exact) for z, _ in engine.seen]) / np.linalg.norm(exact)
-        within = np.array([info.error_bound <= 1e-4 for info in history])
-        stop = int(np.argmax(within)) if within.any() else len(within) - 1
-        rounds = [first(errors <= limit) for limit in (1e-2, 1e-4, 1e-6)]
-        cells = " ".join(f"{cell:>6}" for cell in (*rounds, first(within)))
-        kilobytes = (engine.seen[stop][1] - before) / 1e3
-        print(f"{'':<8} {'':>6}  {label:<24} {cells} {errors[stop]:>9.1e} {kilobytes:>9.0f}", flush=True)
+        bounds = np.array([info.error_bound for info in history])
+        yield label, summary(errors, bounds, [n_bytes - before for _, n_bytes in engine.seen])
+
+
+def without_coordinator(shards: dict[str, Shard], topology: dict, told: dict) -> dict[str, object]:
+    """Decentralised ADMM for the weights, against the exact solution on the rules that it has found."""
+    engine = CopyRecorder(shards, TASKS, topology)
+    engine.seen = []
+    # Down to 1e-7 it would take long; the stop at 1e-4 is looked up in the history.
+    trained = train(engine, Settings(solver="decentralized", **told | {"tol": 1e-6}))
+    direct = InProcessEngine(shards, TASKS)
+    population = survey(direct, Settings(**told))
+    exact, _ = agree_weights(
+        direct, Settings(solver="exact", **told), trained.predictor.basis, population.target, lambda _: None
+    )
+    metric = Metric(next(iter(engine._agents.values()))._memory["root"])
+    errors = [max(np.linalg.norm(metric.weights(copy) - exact) for copy in copies) for copies, _ in engine.seen]
+    bounds = np.full(len(errors), np.inf)
+    for info in trained.history:
+        if info.stage == "weights":
+            bounds[info.round - 1] = info.error_bound
+    start = engine.seen[0][1]
+    return summary(np.array(errors) / np.linalg.norm(exact), bounds, [sent - start for _, sent in engine.seen])
+
+
+def variants_table(names, seed: int) -> Iterator[dict[str, object]]:
+    for name in names:
+        for ridge in (0.1, 1e-3):
+            engine = DirectRecorder(situation(name, 5, seed), TASKS)
+            told = {"seed": seed, "ridge": ridge, "max_rounds": MAX_ROUNDS, "tol": 1e-7}
+            for label, row in with_coordinator(engine, told, VARIANTS):
+                yield {"data": name, "ridge": ridge, "agents": 5, "graph": "-", "variant": label} | row
+
+
+def agents_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
+    told = {"seed": seed, "ridge": 0.1, "max_rounds": MAX_ROUNDS, "tol": 1e-7}
+    for name in names:
+        for n_agents in counts:
+            engine = DirectRecorder(situation(name, n_agents, seed), TASKS)
+            for label, row in with_coordinator(engine, told, {"accelerated (default)": {}}):
+                yield {"data": name, "ridge": 0.1, "agents": n_agents, "graph": "-", "variant": label} | row
+
+
+def graphs_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
+    told = {"seed": seed, "ridge": 0.1, "max_rounds": MAX_ROUNDS, "tol": 1e-7}
+    for name in names:
+        for n_agents in counts:
+            shards = situation(name, n_agents, seed)
+            for graph in GRAPHS:
+                topology = make_topology(graph, list(shards), seed=seed)
+                depth = max(distances(topology, next(iter(topology))).values())
+                about = {"data": name, "ridge": 0.1, "agents": n_agents, "graph": f"{graph} ({depth})"}
+                rows = dict(with_coordinator(TreeRecorder(shards, TASKS, topology), told, {"tree": {}}))
+                yield about | {"variant": "tree, accelerated"} | rows["tree"]
+                yield about | {"variant": "decentralized"} | without_coordinator(shards, topology, told)
+
+
+def shown(row: dict[str, object]) -> str:
+    cells = [str(row[name] or "-") for name in ("1e-2", "1e-4", "1e-6", "stop")]
+    about = f"{row['data']:<8} {row['ridge']:>6.0e} {row['agents']:>6} {row['graph']:<14} {row['variant']:<22}"
+    error = f"{row['error']:.1e}" if "error" in row else ""
+    return about + " ".join(f"{cell:>6}" for cell in cells) + f" {error:>8} {row['kB']:>9.0f}"
+
+
+def draw(rows: list[dict[str, object]]) -> None:
+    """Rounds against agents, and rounds without a coordinator by graph."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", sharey=True)
+    for name in dict.fromkeys(row["data"] for row in rows):
+        chosen = [r for r in rows if r["table"] == "agents" and r["data"] == name and r["variant"] != "exact"]
+        left.plot([r["agents"] for r in chosen], [r["1e-4"] for r in chosen], marker="o", label=name)
+    left.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
+    left.set_title("with a coordinator (accelerated ADMM)")
+    left.legend(title="data")
+    graphs = [r for r in rows if r["table"] == "graphs" and r["variant"] == "decentralized"]
+    labels = list(dict.fromkeys(r["graph"].split()[0] for r in graphs))
+    for n_agents, marker in zip(sorted({r["agents"] for r in graphs}), "os^", strict=False):
+        for shift, name in enumerate(dict.fromkeys(r["data"] for r in graphs)):
+            chosen = [r for r in graphs if r["agents"] == n_agents and r["data"] == name and r["1e-4"]]
+            x = [labels.index(r["graph"].split()[0]) + 0.12 * (shift - 2) for r in chosen]
+            right.plot(x, [r["1e-4"] for r in chosen], marker, color=f"C{shift}")
+        right.plot([], [], marker, color="gray", label=f"{n_agents} agents")
+    right.set_xticks(range(len(labels)), labels)
+    right.set_title("without one, by graph (colours as on the left)")
+    right.legend()
+    figure.savefig(RESULTS / "rounds.png", dpi=110)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--agents", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="airfoil only, few agents, nothing stored")
     arguments = parser.parse_args()
-    print(f"dsfr {dsfr.__version__}, {arguments.agents} agents, 50 labels, seed {arguments.seed}\n")
+    names, counts = (NAMES[:1], (5, 10)) if arguments.quick else (NAMES, N_AGENTS)
+    graph_counts = (5,) if arguments.quick else (5, 20)
+    tables = {
+        "variants": variants_table(names, arguments.seed),
+        "agents": agents_table(names, counts, arguments.seed),
+        "graphs": graphs_table(names, graph_counts, arguments.seed),
+    }
+    print(f"dsfr {dsfr.__version__}, 50 labels, seed {arguments.seed}; graph (depth of its tree)")
     header = " ".join(f"{cell:>6}" for cell in ("1e-2", "1e-4", "1e-6", "stop"))
-    print(f"{'data':<8} {'ridge':>6}  {'variant':<24} {header} {'error':>9} {'kB':>9}")
-    for name in NAMES:
-        for ridge in (0.1, 1e-3):
-            measure(name, arguments.agents, ridge, arguments.seed)
+    stored = []
+    for table, rows in tables.items():
+        print(f"\n{'data':<8} {'ridge':>6} {'agents':>6} {'graph':<14} {'variant':<22}{header} {'error':>8} {'kB':>9}")
+        for row in rows:
+            stored.append({"table": table} | row)
+            print(shown(row), flush=True)
+    if not arguments.quick:
+        with (RESULTS / "rounds.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            writer.writeheader()
+            writer.writerows(stored)
+        draw(stored)
 
 
 if __name__ == "__main__":

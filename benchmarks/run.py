@@ -1,19 +1,21 @@
-"""Run benchmarks, keep what they print in ``benchmarks/results``, and put it into the README. Run by ``make bench``."""
+"""Run benchmarks, keep what they print in ``benchmarks/results``, and put it into the README. Run by ``make bench``.
 
-import os
-import platform
+python -m benchmarks.run [NAME ...] [--render]
+"""
+
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 from benchmarks.tables import MISSED
+from dsfr.experiments.machine import describe_machine
 from dsfr.files import replacing
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
-NAMES = ("fit_time", "rounds")
+NAMES = ("fit_time", "rounds", "few_rounds")
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 
@@ -30,10 +32,8 @@ def with_results(readme: str) -> str:
 
 def machine() -> str:
     """Processor and number of cores, without the name of the host."""
-    cpuinfo = Path("/proc/cpuinfo")
-    told = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), flags=re.MULTILINE) if cpuinfo.exists() else None
-    model = told[1].strip() if told else platform.processor() or platform.machine()
-    return f"measured on {model}, {os.cpu_count()} cores"
+    told = describe_machine()
+    return f"measured on {told['processor']}, {told['cores']} cores"
 
 
 def run(name: str) -> int:
@@ -51,7 +51,8 @@ def run(name: str) -> int:
 
 
 def main() -> None:
-    codes = [run(name) for name in (NAMES if "--render" not in sys.argv else ())]
+    chosen = [name for name in sys.argv[1:] if name in NAMES] or NAMES
+    codes = [run(name) for name in (chosen if "--render" not in sys.argv else ())]
     README.write_text(with_results(README.read_text()))
     raise SystemExit(any(codes))
 
