@@ -2,9 +2,9 @@
 
 Fifty labels spread over the agents, 5 rules, consistency 0.1, as many pairs as unlabelled rows; the same rules and
 pairs for every variant. "stop" is the round in which the solve itself would say that it is done at tol 1e-4, "error"
-the relative error of the weights there (of the worst copy, without a coordinator), "kB" what was sent until then. A dash
-means not within 3000 rounds. Three tables: the variants with five agents; the default with 5 to 100 agents; and graphs,
-over a spanning tree (the same rounds, each as many steps as the tree is deep, twice) and without a coordinator
+the relative error of the weights there (of the worst copy, without a coordinator), "kB" what was sent until then. A
+dash means not within 3000 rounds. Three tables: the variants with five agents; the default with 5 to 100 agents; and
+graphs, over a spanning tree (the same rounds, each as many steps as the tree is deep, twice) and without a coordinator
 (ridge 0.1). Also written: rounds.csv with every row, and rounds.png.
 
     python -m benchmarks.rounds [--seed 0] [--quick]

@@ -15,7 +15,7 @@ def runner(tmp_path, monkeypatch):
     (package / "results").mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "results" / "toy.txt").write_text("old\n")
-    monkeypatch.setattr(benchmarks_run, "HERE", package)
+    monkeypatch.setattr(benchmarks_run, "RESULTS", package / "results")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
