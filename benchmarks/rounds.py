@@ -100,7 +100,7 @@ def with_coordinator(engine, told: dict, variants: dict) -> Iterator[tuple[str, 
     population = survey(engine, Settings(**told))
     rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda _: None)
     before = engine.ledger.bytes
-    exact, _ = agree_weights(engine, Settings(solver="exact", **told), rules, population.target, lambda _: None)
+    exact = agree_weights(engine, Settings(solver="exact", **told), rules, population.target, lambda _: None).weights
     yield "exact", dict.fromkeys(("1e-2", "1e-4", "1e-6", "stop"), 1) | {"kB": (engine.ledger.bytes - before) / 1e3}
     for label, variant in variants.items():
         engine.seen, history, before = [], [], engine.ledger.bytes
@@ -118,9 +118,9 @@ def without_coordinator(shards: dict[str, Shard], topology: dict, told: dict) ->
     trained = train(engine, Settings(solver="decentralized", **told | {"tol": 1e-6}))
     direct = InProcessEngine(shards, TASKS)
     population = survey(direct, Settings(**told))
-    exact, _ = agree_weights(
+    exact = agree_weights(
         direct, Settings(solver="exact", **told), trained.predictor.basis, population.target, lambda _: None
-    )
+    ).weights
     metric = Metric(next(iter(engine._agents.values()))._memory["root"])
     errors = [max(np.linalg.norm(metric.weights(copy) - exact) for copy in copies) for copies, _ in engine.seen]
     bounds = np.full(len(errors), np.inf)

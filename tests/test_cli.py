@@ -515,3 +515,11 @@ def test_a_plan_shows_tasks_and_totals():
 def test_impossible_plans_are_refused(wrong):
     told = {"--rows": "100", "--features": "3", "--agents": "4"} | dict([wrong])
     refused("plan", *(word for option in told.items() for word in option))
+
+
+def test_tuning_shows_what_it_has_chosen(table, tmp_path):
+    told = ["fit", table, "--target", "noise", "--ignore", "site", "--tune", "evidence", "-o", tmp_path / "model.dsfr"]
+    output = run(*told).output
+    for name in ("ridge", "consistency", "noise", "log_evidence"):
+        assert f"tuned {name}" in output
+    assert "--tune chooses --ridge" in refused(*told, "--ridge", 1)

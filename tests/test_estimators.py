@@ -243,6 +243,7 @@ OTHER_VALUES = {
     "consistency": 0.7,
     "smoothness": 0.02,
     "ridge": 0.3,
+    "tune": "evidence",
     "fuzzifier": 1.7,
     "width_scale": 1.9,
     "n_pairs": 77,

@@ -138,6 +138,9 @@ def demo(seed: int, output: str) -> None:
 @click.option("--consistency", default=0.1, show_default=True, help="Weight of interpolation consistency (sfr-icr).")
 @click.option("--smoothness", default=1e-4, show_default=True, help="Weight of the graph penalty (sfr-g, lapwnn).")
 @click.option("--ridge", default=0.1, show_default=True, help="Weight of the ridge penalty.")
+@click.option(
+    "--tune", type=click.Choice(["evidence"]), help="Choose ridge and penalty from the labels, without holding any out."
+)
 @click.option("--fuzzifier", default=1.1, show_default=True, help="Fuzziness of the clusters, > 1 (not lapwnn).")
 @click.option(
     "--width-scale", default=1.0, show_default=True, help="Factor on the widths of the fuzzy sets (not lapwnn)."
@@ -346,6 +349,7 @@ def _report_fit(outcome: Any, output: str) -> None:
         ["agents", str(training["n_agents"])],
         ["rounds", f"{training['rounds']} ({training['bytes'] / 1e3:.1f} kB sent)"],
         ["ended", str(training["termination"])],
+        *([f"tuned {name}", f"{value:.3g}"] for name, value in training.get("tuned", {}).items()),
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)

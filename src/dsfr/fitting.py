@@ -28,6 +28,8 @@ WITHOUT_EFFECT = {
     "lapwnn": ("consistency", "pairs", "fuzzifier", "width_scale"),
 }
 """By method, the options that its training never looks at."""
+TUNED = ("ridge", "consistency", "smoothness")
+"""What ``--tune`` chooses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class FitOptions:
     consistency: float
     smoothness: float
     ridge: float
+    tune: str | None
     fuzzifier: float
     width_scale: float
     pairs: int | None
@@ -68,13 +71,16 @@ class FitOutcome:
 
 
 def refuse_without_effect(method: str, given: Collection[str]) -> None:
-    """Refuse options that a person has given and the method has no use for.
+    """Refuse options that a person has given and the method has no use for, or that tuning chooses.
 
     Raises
     ------
     ValueError
         Naming the options and the methods that use them.
     """
+    chosen = [name for name in TUNED if name in given and "tune" in given]
+    if chosen:
+        raise ValueError(f"--tune chooses {', '.join('--' + name for name in chosen)}: leave out one or the other")
     useless = [name for name in WITHOUT_EFFECT[method] if name in given]
     if useless:
         told = ", ".join("--" + name.replace("_", "-") for name in useless)
@@ -134,6 +140,7 @@ def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> An
     shared = {
         "smoothness": options.smoothness,
         "ridge": options.ridge,
+        "tune": options.tune,
         "solver": options.solver,
         "rounds": "few" if options.few_rounds else "many",
         "topology": options.topology,

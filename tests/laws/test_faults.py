@@ -31,7 +31,8 @@ def engine_of(kind, shards, faults=None, min_agents=1):
 
 
 def weights_over(engine, told, rules, population):
-    return agree_weights(engine, told, rules, population.target, lambda info: None)
+    solution = agree_weights(engine, told, rules, population.target, lambda info: None)
+    return solution.weights, solution.converged
 
 
 @settings(max_examples=15)

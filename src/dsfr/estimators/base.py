@@ -127,7 +127,10 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.termination_ = training.termination
         self.n_rounds_ = self.ledger_.rounds
         self.model_ = self._model(training.predictor, training, settings)
-        self.__dict__.pop("agent_models_", None)
+        for name in ("agent_models_", "tuned_"):
+            self.__dict__.pop(name, None)
+        if settings.tune is not None:
+            self.tuned_ = _tuned(training, settings)
         if training.copies:
             copies = training.copies.items()
             self.agent_models_ = {name: self._model(copy, training, settings) for name, copy in copies}
@@ -145,6 +148,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
                 "rounds": self.ledger_.rounds,
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
+                **({"tuned": _tuned(training, settings)} if settings.tune else {}),
             },
         )
 
@@ -185,6 +189,16 @@ def _complaints(
             "refresh_pairs=True had no effect: a single agent solves for the weights once, so pairs are drawn once. "
             "Use several agents, or leave it out.",
         )
+
+
+def _tuned(training: Training, settings: Settings) -> dict[str, float]:
+    """What tuning has chosen, by the names of the parameters."""
+    weight = {"icr": "consistency", "graph": "smoothness"}.get(settings.unlabeled or "")
+    tuned = training.tuned
+    if tuned is None:
+        return {"ridge": settings.ridge} | ({weight: settings.unlabeled_weight} if weight else {})
+    chosen = {"ridge": tuned.ridge} | ({weight: tuned.unlabeled_weight} if weight else {})
+    return chosen | {"noise": tuned.noise * training.predictor.target_scale, "log_evidence": tuned.log_evidence}
 
 
 def _not_converged(stage: str, bound: float, settings: Settings) -> str:

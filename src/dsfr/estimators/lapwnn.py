@@ -23,6 +23,8 @@ class LapWNNRegressor(DistributedRegressor):
         Weight of the graph Laplacian (eta).
     ridge : float, default=0.1
         Weight of the squared norm of the weights (mu), for targets of deviation 1.
+    tune : {"evidence", None}, default=None
+        "evidence" chooses ridge and smoothness by the marginal likelihood of the labels.
     graph : {"neighbors", "full"}, default="neighbors"
         Sparse nearest neighbours, or the full kernel.
     n_neighbors : int, default=10
@@ -43,6 +45,7 @@ class LapWNNRegressor(DistributedRegressor):
         *,
         smoothness: float = 1e-4,
         ridge: float = 0.1,
+        tune: str | None = None,
         graph: str = "neighbors",
         n_neighbors: int = 10,
         n_agents: int = 1,
@@ -63,6 +66,7 @@ class LapWNNRegressor(DistributedRegressor):
         self.n_nodes = n_nodes
         self.smoothness = smoothness
         self.ridge = ridge
+        self.tune = tune
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.n_agents = n_agents

@@ -34,6 +34,11 @@ class SFRRegressor(DistributedRegressor):
         Weight of the graph Laplacian (eta).
     ridge : float, default=0.1
         Weight of the squared norm of the weights (mu), for targets of deviation 1.
+    tune : {"evidence", None}, default=None
+        "evidence" chooses ``ridge`` and the weight of the penalty (``consistency`` or ``smoothness``) by the marginal
+        likelihood of the labels, from the summed statistics alone: no label is held out, nothing more is sent, and the
+        values given for these are not used. The weights then come from sums, whatever the solver. ``tuned_`` has what
+        was chosen.
     fuzzifier : float, default=1.1
         Fuzziness of the clusters (alpha), > 1.
     width_scale : float, default=1.0
@@ -107,6 +112,9 @@ class SFRRegressor(DistributedRegressor):
         Rounds, messages and bytes per task.
     termination_ : {"converged", "max_rounds"}
         Whether both stages reached ``tol``.
+    tuned_ : dict of str to float
+        With ``tune="evidence"``: the chosen ridge, weight of the penalty, noise (standard deviation, in the target's
+        units) and log evidence; the values given if the labels do not vary.
     agents_ : list of str
         Names of the agents.
     present_ : list of str
@@ -143,6 +151,7 @@ class SFRRegressor(DistributedRegressor):
         consistency: float = 0.1,
         smoothness: float = 1e-4,
         ridge: float = 0.1,
+        tune: str | None = None,
         fuzzifier: float = 1.1,
         width_scale: float = 1.0,
         n_pairs: int | None = None,
@@ -172,6 +181,7 @@ class SFRRegressor(DistributedRegressor):
         self.consistency = consistency
         self.smoothness = smoothness
         self.ridge = ridge
+        self.tune = tune
         self.fuzzifier = fuzzifier
         self.width_scale = width_scale
         self.n_pairs = n_pairs

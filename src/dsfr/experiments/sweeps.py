@@ -41,12 +41,10 @@ def run_penalties(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 
 def _plain_fit(fold: Fold, agents: Agents, parameter: str, value: float, rules: Rules, penalty: float) -> Row:
     target = agents.population.target
-    weights, converged = agree_weights(
-        agents.engine, replace(agents.settings, penalty=penalty), rules, target, lambda _: None
-    )
+    found = agree_weights(agents.engine, replace(agents.settings, penalty=penalty), rules, target, lambda _: None)
     H = rules.features(scale_features(fold.X_test, agents.population.ranges))
-    error = nrmse(fold.y_test, target.mean + target.deviation * (H @ weights))
-    return {"parameter": parameter, "value": value, "nrmse": round(error, 6), "converged": converged}
+    error = nrmse(fold.y_test, target.mean + target.deviation * (H @ found.weights))
+    return {"parameter": parameter, "value": value, "nrmse": round(error, 6), "converged": found.converged}
 
 
 def run_pairs(fold: Fold, spec: Spec, _: Choices) -> list[Row]:

@@ -117,7 +117,7 @@ def _spread(shape: Shape) -> Leg:
 def _weights(shape: Shape, rounds: int) -> Iterator[Leg]:
     p, settings = shape.n_weights, shape.settings
     told = shape.basis + 2 + shape.penalty
-    if settings.sums_only:
+    if settings.sums_for_weights:
         matrices = 2 if settings.unlabeled is not None else 1
         yield _leg("statistics", "sum", 1, told, matrices * p * (p + 1) // 2 + 2 * p + 3)
         return

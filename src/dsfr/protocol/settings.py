@@ -25,6 +25,7 @@ class Settings:
     consistency: float = 0.1
     smoothness: float = 1e-4
     ridge: float = 0.1
+    tune: str | None = None
     fuzzifier: float = 1.1
     width_scale: float = 1.0
     width_pooling: str = "exact"
@@ -50,17 +51,18 @@ class Settings:
             rule = _RULES.get(field.name)
             if rule is not None and not rule.holds(value):
                 raise ValueError(f"{field.name}={value!r} must be {rule.text}")
-        if self.refresh_pairs and self.sums_only:
+        if self.refresh_pairs and self.sums_for_weights:
             raise ValueError(
-                f"refresh_pairs=True needs ADMM rounds to draw new pairs in, and with solver={self.solver!r} and "
-                f"rounds={self.rounds!r} there are none: take solver='admm' and rounds='many', or leave it out"
+                f"refresh_pairs=True needs ADMM rounds to draw new pairs in, and with solver={self.solver!r}, "
+                f"rounds={self.rounds!r} and tune={self.tune!r} there are none: take solver='admm', rounds='many' and "
+                "tune=None, or leave it out"
             )
         if self.solver == "decentralized":
             self._check_decentralized()
 
     def _check_decentralized(self) -> None:
         """Refuse what needs a coordinator."""
-        needs = {"rounds": "many", "width_pooling": "exact", "refresh_pairs": False, "relaxation": 1.0}
+        needs = {"tune": None, "rounds": "many", "width_pooling": "exact", "refresh_pairs": False, "relaxation": 1.0}
         for name, value in needs.items():
             if getattr(self, name) != value:
                 raise ValueError(
@@ -75,6 +77,11 @@ class Settings:
     def sums_only(self) -> bool:
         """Whether agents agree by sums, and not by ADMM."""
         return self.solver == "exact" or self.rounds == "few"
+
+    @property
+    def sums_for_weights(self) -> bool:
+        """Whether the weights come from summed statistics: tuning needs these, and leaves nothing to agree on."""
+        return self.sums_only or self.tune is not None
 
     @property
     def unlabeled_weight(self) -> float:
@@ -123,6 +130,7 @@ _RULES = {
     "consistency": _number(0, "a number >= 0; 0 ignores the interpolated pairs", strict=False),
     "smoothness": _number(0, "a number >= 0; 0 ignores the graph", strict=False),
     "ridge": _number(0, "a number > 0, or the weights are not determined; usual values are 1e-3 to 1", strict=True),
+    "tune": _one_of("evidence", None),
     "fuzzifier": _number(1, "a number > 1 (1 is hard clustering); usual values are 1.1 to 3", strict=True),
     "width_scale": _number(0, "a number > 0; 1 is the paper's width", strict=True),
     "width_pooling": _one_of("exact", "paper"),

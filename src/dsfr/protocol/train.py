@@ -9,6 +9,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.consensus import RoundInfo
+from dsfr.core.evidence import Tuned
 from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
 from dsfr.core.wavelets import Wavelets
@@ -59,6 +60,8 @@ class Training:
     """Stages that ended at ``max_rounds``."""
     n_samples: int
     n_labeled: int
+    tuned: Tuned | None = None
+    """Weight, ridge and noise that were chosen by evidence, if asked for."""
     copies: dict[str, Predictor] = field(default_factory=dict)
     """Without a coordinator: the predictor of every agent, of which ``predictor`` is the first."""
 
@@ -88,14 +91,16 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         return _train_copies(engine, settings, history, observe)
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
-    found, solved = weights.agree_weights(engine, settings, basis, population.target, observe)
+    found = weights.agree_weights(engine, settings, basis, population.target, observe)
     target = population.target
+    stages = ((clusters.STAGE, clustered), (weights.STAGE, found.converged))
     return Training(
-        predictor=Predictor(population.ranges, basis, found, target.mean, target.deviation, shares),
+        predictor=Predictor(population.ranges, basis, found.weights, target.mean, target.deviation, shares),
         history=history,
-        unconverged=tuple(stage for stage, done in ((clusters.STAGE, clustered), (weights.STAGE, solved)) if not done),
+        unconverged=tuple(stage for stage, done in stages if not done),
         n_samples=int(population.n_samples),
         n_labeled=int(target.n),
+        tuned=found.tuned,
     )
 
 
@@ -109,7 +114,7 @@ def _train_copies(
     n_samples, n_labeled = np.rint(next(iter(models.values()))["counts"][:2])
     copies = {name: decentralized.predictor_of(model) for name, model in models.items()}
     first = next(iter(copies.values()))
-    return Training(first, history, tuple(unconverged), int(n_samples), int(n_labeled), copies)
+    return Training(first, history, tuple(unconverged), int(n_samples), int(n_labeled), copies=copies)
 
 
 def _agree_basis(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -19,6 +20,7 @@ from dsfr.core.consensus import (
     spectral_penalty,
 )
 from dsfr.core.consistency import consistency_gram
+from dsfr.core.evidence import Tuned, maximize_evidence
 from dsfr.core.features import Basis
 from dsfr.core.graph import laplacian_gram
 from dsfr.core.linear import cholesky
@@ -89,35 +91,48 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     return memory, contribution
 
 
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Agreed weights."""
+
+    weights: Array
+    converged: bool = True
+    tuned: Tuned | None = None
+    """What was chosen by evidence, if anything was."""
+
+
 def agree_weights(
     engine: Engine, settings: Settings, basis: Rules | Wavelets, target: Moments, observe: Observer
-) -> tuple[Array, bool]:
-    """Weights that minimise the pooled objective, and whether they have converged."""
+) -> Solution:
+    """Weights that minimise the pooled objective."""
     broadcast = {
         **basis.arrays(),
         "target_mean": scalar(target.mean),
         "target_scale": scalar(target.deviation),
         **penalty_on_unlabeled(settings),
     }
-    if settings.sums_only or engine.n_agents == 1:
-        return _exact_weights(engine, settings, broadcast, observe), True
+    if settings.sums_for_weights or engine.n_agents == 1:
+        return _exact_weights(engine, settings, broadcast, observe)
     return _consensus_weights(engine, settings, broadcast, basis.n_outputs, observe)
 
 
-def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Array:
+def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Solution:
     total = unpack_statistics(engine.sum("statistics", broadcast))
-    quadratic = total.quadratic(settings.unlabeled_weight)
-    weights = solve_weights(quadratic, settings.ridge)
-    gradient = quadratic.gradient(weights) + settings.ridge * weights
-    bound = relative_error_bound(gradient, weights, settings.ridge)
-    objective = quadratic.value(weights) + settings.ridge / 2 * float(weights @ weights)
+    tuned = maximize_evidence(total) if settings.tune == "evidence" else None
+    weight, ridge = settings.unlabeled_weight, settings.ridge
+    if tuned is not None:
+        weight, ridge = tuned.unlabeled_weight, tuned.ridge
+    quadratic = total.quadratic(weight)
+    weights = solve_weights(quadratic, ridge)
+    bound = relative_error_bound(quadratic.gradient(weights) + ridge * weights, weights, ridge)
+    objective = quadratic.value(weights) + ridge / 2 * float(weights @ weights)
     observe(RoundInfo(STAGE, 1, objective, 0.0, 0.0, bound))
-    return weights
+    return Solution(weights, tuned=tuned)
 
 
 def _consensus_weights(
     engine: Engine, settings: Settings, broadcast: Bundle, n_outputs: int, observe: Observer
-) -> tuple[Array, bool]:
+) -> Solution:
     told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
     spectrum = engine.sum("prepare_weights", told)
     penalty = _start_penalty(settings, spectrum, len(engine.present))
@@ -127,7 +142,7 @@ def _consensus_weights(
 
 def _consensus_rounds(
     engine: Engine, settings: Settings, penalty: float, consensus: Array, observe: Observer
-) -> tuple[Array, bool]:
+) -> Solution:
     """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
     ridge, redraws = settings.ridge, settings.refresh_pairs and settings.unlabeled == "icr"
     # New pairs every round are a new map every round: there is nothing to extrapolate.
@@ -147,7 +162,7 @@ def _consensus_rounds(
         if bound <= settings.tol:
             # With an agent missing, the gradient is that of the others' objective: a return is worth waiting for.
             if iteration.n_present == engine.n_agents or patience == 0:
-                return consensus, True
+                return Solution(consensus)
             patience -= 1
         balanced = penalty
         if settings.penalty == "balanced" and 1 < round_number <= MAX_BALANCING:
@@ -157,7 +172,7 @@ def _consensus_rounds(
             state_sum = sums["image"]
         previous, consensus = consensus, consensus_of(state_sum, iteration.n_present, penalty, ridge)
         penalty = balanced
-    return consensus, False
+    return Solution(consensus, converged=False)
 
 
 def _start_penalty(settings: Settings, spectrum: Bundle, n_agents: int) -> float:

@@ -1,0 +1,119 @@
+"""Tuning by evidence: from sums alone, the same for any agents, and never by held-out labels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr import LapWNNRegressor, SFRRegressor, load, nrmse
+from dsfr.core.evidence import maximize_evidence
+from dsfr.core.statistics import solve_weights
+from dsfr.engines import InProcessEngine
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.protocol.packing import unpack_statistics
+from tests.tables import make_table, owners_of, train_on
+
+
+class Listener(InProcessEngine):
+    def sum(self, task, broadcast):
+        result = super().sum(task, broadcast)
+        if task == "statistics":
+            self.heard = unpack_statistics(result)
+        return result
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 5),
+    st.sampled_from(["icr", "graph", None]),
+    st.sampled_from(["rules", "wavelets"]),
+    st.sampled_from([("admm", "many"), ("exact", "many"), ("exact", "few")]),
+)
+def test_weights_are_those_of_the_values_that_the_summed_statistics_speak_for(seed, n_agents, unlabeled, basis, plan):
+    X, _, y = make_table(seed, n_rows=80)
+    shards = make_shards(X, y, owners_of(seed, len(y), n_agents))
+    engine = Listener(shards, TASKS)
+    told = Settings(
+        tune="evidence",
+        unlabeled=unlabeled,
+        basis=basis,
+        solver=plan[0],
+        rounds=plan[1],
+        n_rules=3,
+        n_nodes=8,
+        seed=seed,
+    )
+    found = train(engine, told)
+    tuned = maximize_evidence(engine.heard)
+    assert found.tuned == tuned
+    expected = solve_weights(engine.heard.quadratic(tuned.unlabeled_weight), tuned.ridge)
+    np.testing.assert_array_equal(found.predictor.weights, expected)
+    assert (tuned.unlabeled_weight == 0.0) == (unlabeled is None)
+    assert engine.ledger.entries["statistics", "sum"].rounds == 1
+    fixed = train(InProcessEngine(shards, TASKS), replace(told, tune=None, solver="exact"))
+    assert len(fixed.predictor.weights) == len(expected)
+
+
+def test_tuning_sends_nothing_more():
+    X, _, y = make_table(0)
+    owners = owners_of(0, len(y), 3)
+    _, tuned = train_on(X, y, owners, solver="exact", tune="evidence")
+    _, fixed = train_on(X, y, owners, solver="exact")
+    assert tuned.ledger == fixed.ledger
+
+
+def test_more_noise_is_met_with_more_ridge_and_known_as_noise():
+    chosen = []
+    for noise in (0.1, 20.0):
+        X, _, y = make_table(0, n_rows=400, n_labels=200, noise=noise)
+        chosen.append(SFRRegressor(tune="evidence", random_state=0).fit(X, y).tuned_)
+    assert chosen[1]["ridge"] > chosen[0]["ridge"]
+    assert chosen[1]["noise"] == pytest.approx(20.0, rel=0.2)
+
+
+@pytest.mark.parametrize("wrong", [{"ridge": 1e-5, "consistency": 1e-5}, {"ridge": 1e3, "consistency": 1e3}])
+def test_it_is_better_than_values_that_are_far_off(wrong):
+    X, truth, y = make_table(0, n_rows=400, n_labels=15, noise=3.0)
+    tuned = SFRRegressor(tune="evidence", random_state=0).fit(X, y)
+    fixed = SFRRegressor(**wrong, random_state=0).fit(X, y)
+    assert nrmse(truth, tuned.predict(X)) < 0.7 * nrmse(truth, fixed.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "weight"),
+    [
+        (SFRRegressor(tune="evidence"), "consistency"),
+        (SFRRegressor(tune="evidence", unlabeled="graph"), "smoothness"),
+        (SFRRegressor(tune="evidence", unlabeled=None), None),
+        (LapWNNRegressor(tune="evidence"), "smoothness"),
+    ],
+)
+def test_what_was_chosen_is_told_and_kept(estimator, weight, tmp_path):
+    X, _, y = make_table(0)
+    estimator.set_params(random_state=0).fit(X, y)
+    assert set(estimator.tuned_) == {"ridge", "noise", "log_evidence"} | ({weight} if weight else set())
+    kept = load(estimator.save(tmp_path / "model.dsfr")).training["tuned"]
+    assert kept == estimator.tuned_
+    assert not hasattr(estimator.set_params(tune=None).fit(X, y), "tuned_")
+
+
+def test_labels_that_do_not_vary_leave_the_values_given():
+    X, _, y = make_table(0)
+    y = np.where(np.isnan(y), y, 7.0)
+    model = SFRRegressor(tune="evidence", ridge=0.3, consistency=0.2, random_state=0).fit(X, y)
+    assert model.tuned_ == {"ridge": 0.3, "consistency": 0.2}
+    np.testing.assert_allclose(model.predict(X), 7.0)
+
+
+@pytest.mark.parametrize("told", [{"solver": "decentralized"}, {"refresh_pairs": True}])
+def test_tuning_needs_sums(told):
+    with pytest.raises(ValueError, match="tune="):
+        Settings(tune="evidence", **told)
+
+
+def test_other_ways_to_tune_are_refused():
+    with pytest.raises(ValueError, match="tune='magic' must be one of 'evidence', None"):
+        Settings(tune="magic")
