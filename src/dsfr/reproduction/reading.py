@@ -15,8 +15,8 @@ MEDIAN_GAP = 0.01
 OPENING = (
     "This page is generated: `dsfr reproduce` runs the experiments of *Distributed Semi-supervised Fuzzy Regression "
     "with Interpolation Consistency Regularization* (specs in `experiments/`), stores tidy results, and renders what "
-    "follows from them. Sentences with numbers are computed. `dsfr reproduce --render --output RESULTS --report DIR` "
-    "renders again without computing."
+    "follows from them. Tables, findings and verdicts are computed. `dsfr reproduce --render --output RESULTS "
+    "--report DIR` renders again without computing."
 )
 
 CRITERIA = (
@@ -30,6 +30,7 @@ CRITERIA = (
 DASHED = "Dashed: the median, where a few runs pull the mean away (WMSL, with its wild row among the test rows). "
 
 CAPTION_NOTES = {
+    "overview": "Bars that leave a panel are cut. ",
     "convergence": "Above: fuzzy c-means, at the agents' own centers, over its value at the agreed ones for all rows "
     "(under 1 while agents do not agree). Below: by how much the objective of the weights exceeds its minimum. ",
     "parameters": f"Below: the plain iteration, stopped after 300 rounds. {DASHED}",
@@ -52,8 +53,8 @@ DIFFERENCES = (
     "**LapWNN** follows the description in the paper and its source: 100 random wavelets, products over all features. "
     "Such products vanish on most of the cube when features are many, and then nothing but the mean is learnt. The "
     "paper does not give its number of nodes.",
-    "**Scaling.** Ranges of features are those of the training rows, as they would be for a user. The paper normalises "
-    "each data set as a whole, test rows included.",
+    "**Scaling.** Ranges of features are those of the training rows, as they would be for a user. The paper seems to "
+    "normalise each data set as a whole, test rows included.",
     "**King County prices** are the true ones; the authors' copy rounds those above a million.",
     "**p-values** are of paired t-tests over all runs. Folds share training rows, so they are smaller than they "
     "should be. The paper does not say over what it tested.",
@@ -140,8 +141,8 @@ def _medians(evidence: Evidence) -> str:
     return (
         f"**Medians.** A few runs pull means of SFR-ICR up: {'; '.join(texts) or 'nowhere'}. One row of WMSL claims "
         "forty times as many hours as the next; where it is a test row it lies far outside the training range, and "
-        "every model extrapolates. We scale by training rows; scaled together with the test rows it would not be "
-        "outside."
+        "models that are linear in parts extrapolate. We scale by training rows; scaled together with the test rows "
+        "it would not be outside."
     )
 
 
