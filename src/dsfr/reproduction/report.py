@@ -88,7 +88,7 @@ def render(evidence: Evidence) -> list[Block]:
 def _what_was_run(evidence: Evidence) -> list[Block]:
     about = evidence.results.about
     first, spec = about["grid"], evidence.results.spec("grid")
-    machine, cores = first["machine"], sum(one["core_seconds"] for one in about.values())
+    machine, total = first["machine"], sum(one["core_seconds"] for one in about.values())
     walls = [one["wall_seconds"] for one in about.values()]
     wall = f", {sum(walls) / 60:.0f} minutes on the clock with {first['jobs']} jobs" if all(walls) else ""
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "scikit-learn"))
@@ -102,7 +102,8 @@ def _what_was_run(evidence: Evidence) -> list[Block]:
                 f"fuzzifier {spec['fuzzifier']}, threshold {spec['tol']:g}, parameters from "
                 f"{{{', '.join(f'{v:g}' for v in spec['grid'])}}}.",
                 f"{machine['processor']}, {machine['cores']} cores, {versions}; one thread per job, on a machine that "
-                f"others used too. All experiments together: {cores / 60:.0f} minutes of one core{wall}.",
+                f"others used too. The times of all units add up to {total / 60:.0f} minutes{wall}; idle cores need "
+                "less.",
             ]
         ),
     ]

@@ -70,12 +70,12 @@ def _p(p_value: float) -> str:
     return f"{p_value:.4f}" if p_value >= 1e-4 else "<0.0001"
 
 
-BESIDE = ("ridge", "Gaussian process, ARD")
+BESIDE = ("ridge", "Gaussian process", "Gaussian process, ARD", "random forest")
 """Baselines of the short table."""
 
 
 def short_table(cells: dict[Cell, TableCell], baselines: dict[tuple[str, str], BaselineCell]) -> Table:
-    """SFR-ICR beside the paper and two baselines, means only."""
+    """SFR-ICR beside the paper and the baselines, means only."""
     header = ["test NRMSE (mean)"]
     for place in ("", ", 5 agents"):
         header += [f"SFR-ICR{place}, best on test folds", "paper", "chosen by leave-one-out"]
