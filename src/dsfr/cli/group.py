@@ -1,0 +1,106 @@
+"""The group of all commands: how errors, warnings and interrupts are told, and what commands share."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from dsfr import __version__
+
+SOLVERS = ("admm", "exact", "decentralized")
+TOPOLOGY_HELP = (
+    "Messages along links only: complete, star, ring, grid, geometric, erdos-renyi, barabasi-albert, or a file with "
+    "two agents per line.  [default: all talk to a coordinator]"
+)
+
+
+class BadInputError(click.ClickException):
+    """Something the user can correct."""
+
+    exit_code = 2
+
+
+class FriendlyGroup(click.Group):
+    """A group whose commands answer bad input with one message and exit code 2, never with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, turning errors of the input into messages."""
+        _make_streams_forgiving()
+        # As Ctrl-C does: leave by way of the cleaning up.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        try:
+            with _plain_warnings():
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            sys.exit(128 + signal.SIGINT)
+        except (ValueError, OSError, ImportError) as error:
+            raise BadInputError(str(error)) from None
+        except MemoryError:
+            raise BadInputError("out of memory: use fewer rows or columns") from None
+
+
+def _one_letter(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    letter = "\t" if value in ("\\t", "tab") else value
+    if len(letter) != 1 or letter in '\r\n"':
+        raise click.BadParameter(f"{value!r} must be one character, or \\t for a tabulator.")
+    return letter
+
+
+delimiter_option = click.option(
+    "--delimiter", default=",", show_default=True, callback=_one_letter, help="Separator of a CSV file; \\t is a tab."
+)
+
+
+def examples(*lines: str) -> str:
+    """Text of a command's examples."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+@click.group(cls=FriendlyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="dsfr")
+def main() -> None:
+    r"""Readable fuzzy-rule regression from few labels and many unlabelled rows, on data spread over owners.
+
+    \b
+    Examples:
+      dsfr demo
+      dsfr fit houses.csv --target price -o houses.dsfr
+      dsfr predict houses.dsfr new.csv -o predicted.csv
+      dsfr explain houses.dsfr
+      dsfr reproduce --quick
+    """
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as lines on standard error, once all else has been said, without the place in the code."""
+    said: list[str] = []
+
+    def show(message: Warning | str, *_: object) -> None:
+        said.append(f"Warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            for line in said:
+                click.echo(line, err=True)
+
+
+def _make_streams_forgiving() -> None:
+    """Letters that a terminal's encoding lacks are shown as escapes, not as an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,69 @@
+"""The command ``dsfr plan``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, examples, main
+
+FEW_ROUNDS = 6
+
+
+@main.command(
+    epilog=examples(
+        "dsfr plan --rows 1000000 --features 8 --agents 20 --latency 50",
+        "dsfr plan --rows 1e6 --features 8 --agents 20 --solver exact --topology grid",
+        "dsfr plan --rows 50000 --features 30 --agents 5 --few-rounds --latency 2000 --bandwidth 1",
+    )
+)
+@click.option("--rows", required=True, type=float, metavar="N", help="Rows of all agents together.")
+@click.option("--features", required=True, type=click.IntRange(min=1), metavar="N", help="Number of features.")
+@click.option("--agents", required=True, type=click.IntRange(min=1), metavar="N", help="Number of agents.")
+@click.option("--rules", default=5, show_default=True, help="Number of rules.")
+@click.option("--solver", default="admm", show_default=True, type=click.Choice(SOLVERS[:2]))
+@click.option("--few-rounds", is_flag=True, help="Plan for six rounds in all.")
+@click.option("--topology", metavar="GRAPH", help=TOPOLOGY_HELP)
+@click.option("--latency", default=1.0, show_default=True, help="Milliseconds a message takes on a link.")
+@click.option("--bandwidth", default=100.0, show_default=True, help="Megabits a link carries in a second.")
+@click.option("--cluster-rounds", type=click.IntRange(min=1), help="Rounds of clustering.  [default: 40; exact 30]")
+@click.option("--weight-rounds", type=click.IntRange(min=1), help="Rounds of solving.  [default: 60; exact 1]")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random graphs.")
+def plan(rows: float, features: int, agents: int, topology: str | None, seed: int, **options: Any) -> None:
+    """Estimate rounds, bytes and time of a training (SFR-ICR) before anything runs."""
+    from dsfr.planning import make_plan, plan_links
+    from dsfr.protocol import Settings
+
+    latency, bandwidth = options["latency"], options["bandwidth"]
+    if not (rows >= 1 and latency >= 0 and 0 < bandwidth < float("inf") and rows < 1e15 and latency < float("inf")):
+        raise BadInputError("--rows must be 1 or more, --latency 0 or more and --bandwidth more than 0, all finite")
+    few = "few" if options["few_rounds"] else "many"
+    settings = Settings(n_rules=options["rules"], solver=options["solver"], rounds=few, seed=seed)
+    links = plan_links(agents, topology, latency=latency / 1e3, bandwidth=bandwidth * 1e6 / 8, seed=seed)
+    rounds = {name: options[name] for name in ("cluster_rounds", "weight_rounds")}
+    _show_plan(make_plan(int(rows), features, links, settings, **rounds))
+
+
+def _show_plan(made: Any) -> None:
+    from dsfr.console import show_table
+
+    if made.links.n_agents == 1:
+        click.echo(f"One agent sends nothing. Computing takes about {made.computing:.2g} s, timed on this machine.")
+        return
+    rows = [
+        [
+            leg.task,
+            str(leg.rounds),
+            str(leg.rounds * made.links.messages(leg)),
+            f"{leg.rounds * made.links.bytes(leg) / 1e3:.1f}",
+            f"{leg.rounds * made.links.seconds(leg):.3g}",
+        ]
+        for leg in made.legs
+    ]
+    total = ["all", str(made.rounds), "", f"{made.bytes / 1e3:.1f}", f"{made.travelling:.3g}"]
+    certain = "exact for these rounds" if made.exact else "estimated"
+    assumed = "" if made.rounds == FEW_ROUNDS else "Rounds of iterations are assumed (see --cluster-rounds). "
+    caption = f"{assumed}Kilobytes are {certain}."
+    show_table("Plan", ["task", "rounds", "messages", "kB", "seconds on the way"], [*rows, total], caption=caption)
+    click.echo(f"Computing takes each agent about {made.computing:.2g} s more, timed on this machine.")

@@ -1,0 +1,172 @@
+"""Commands around one model: demo, fit, predict, explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main
+
+METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
+
+
+@main.command(epilog=examples("dsfr demo", "dsfr demo --seed 7 -o my-demo.dsfr"))
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of folds, labels and fits."
+)
+@click.option("-o", "--output", default="demo.dsfr", show_default=True, help="Where the model goes.")
+def demo(seed: int, output: str) -> None:
+    """Compare the paper's five methods on a bundled table, and explain the resulting model."""
+    from dsfr.console import count_steps, show_table
+    from dsfr.demo import LABELS_PER_AGENT, N_AGENTS, N_FITS, N_FOLDS, compare, summarize, train_model
+    from dsfr.files import check_writable
+
+    check_writable(output)
+    with count_steps("fitting five methods", N_FITS) as step:
+        fits = compare(seed, step)
+    header = ["method", "NRMSE", "seconds", f"NRMSE, {N_AGENTS} agents", "seconds", "rounds", "kB sent"]
+    n_labels = N_AGENTS * LABELS_PER_AGENT
+    show_table(
+        f"Diabetes (442 rows, 10 features): {n_labels} labels, centralised and over {N_AGENTS} agents",
+        header,
+        summarize(fits),
+        caption=f"Test NRMSE, mean ± deviation over {N_FOLDS} folds (1 = predicting the mean); seed {seed}, default "
+        "settings, nothing tuned. FR has every label.",
+    )
+    model = train_model(seed)
+    click.echo(f"\nThe rules that {N_AGENTS} agents agreed on (SFR-ICR, {LABELS_PER_AGENT} labels each):\n")
+    click.echo("\n\n".join(map(str, model.explain())))
+    click.echo(f"\nModel file: {model.save(output).resolve()}")
+    click.echo(f"Next: dsfr explain {output}")
+
+
+@main.command(
+    epilog=examples(
+        "dsfr fit houses.csv --target price -o houses.dsfr",
+        "dsfr fit houses.parquet --target price --agent-column region --solver exact -o houses.dsfr",
+        "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
+        "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
+    )
+)
+@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--target", required=True, metavar="COL", help="Column to predict; rows where it is empty are unlabelled."
+)
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where the model goes, for example model.dsfr.")
+@click.option("--agents", type=click.IntRange(min=1), metavar="N", help="Split the rows at random over N agents.")
+@click.option("--agent-column", metavar="COL", help="Column that names the owner of each row.")
+@click.option("--labels", type=click.IntRange(min=1), metavar="N", help="Hide all but N labels, for experiments.")
+@click.option("--features", multiple=True, metavar="COL,COL", help="Columns to learn from.  [default: all others]")
+@click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
+@click.option("--method", default="sfr-icr", show_default=True, type=click.Choice(METHOD_NAMES, case_sensitive=False))
+@click.option("--rules", default=5, show_default=True, help="Number of rules (hidden nodes for lapwnn: 20 times this).")
+@click.option("--consistency", default=0.1, show_default=True, help="Weight of interpolation consistency (sfr-icr).")
+@click.option("--smoothness", default=1e-4, show_default=True, help="Weight of the graph penalty (sfr-g, lapwnn).")
+@click.option("--ridge", default=0.1, show_default=True, help="Weight of the ridge penalty.")
+@click.option(
+    "--tune", type=click.Choice(["evidence"]), help="Choose ridge and penalty from the labels, without holding any out."
+)
+@click.option("--fuzzifier", default=1.1, show_default=True, help="Fuzziness of the clusters, > 1 (not lapwnn).")
+@click.option(
+    "--width-scale", default=1.0, show_default=True, help="Factor on the widths of the fuzzy sets (not lapwnn)."
+)
+@click.option(
+    "--pairs", type=click.IntRange(min=1), metavar="N", help="Pairs per agent (sfr-icr).  [default: as unlabelled rows]"
+)
+@click.option("--solver", default="admm", show_default=True, type=click.Choice(SOLVERS), help="How agents agree.")
+@click.option("--few-rounds", is_flag=True, help="Train in six rounds, where a round costs seconds.")
+@click.option("--topology", metavar="GRAPH", help=TOPOLOGY_HELP)
+@click.option("--tol", default=1e-4, show_default=True, help="Relative accuracy of the agreed weights.")
+@click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
+@delimiter_option
+def fit(data: str, output: str, **options: Any) -> None:
+    """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE."""
+    from dsfr.console import watch_rounds
+    from dsfr.files import check_writable
+    from dsfr.fitting import FitOptions, fit_table, refuse_without_effect
+    from dsfr.tables import read_table
+
+    told = FitOptions(**options)
+    refuse_without_effect(told.method, _given(click.get_current_context()))
+    _refuse_same_file(data, output)
+    check_writable(output)
+    with watch_rounds() as on_round:
+        outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
+    outcome.model.save(output)
+    _report_fit(outcome, output)
+
+
+@main.command(
+    epilog=examples("dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv | head")
+)
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.option("-o", "--output", metavar="FILE", help="CSV, CSV.gz or Parquet file.  [default: CSV on standard output]")
+@click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
+@delimiter_option
+def predict(model: str, data: str, output: str | None, column: str, delimiter: str) -> None:
+    """Add a column of predictions of MODEL to the rows of DATA."""
+    from dsfr.files import check_writable
+    from dsfr.model import load
+    from dsfr.tables import check_output_kind, read_table, to_csv, with_predictions, write_table
+
+    if output is not None:
+        check_output_kind(output)
+        _refuse_same_file(data, output)
+        _refuse_same_file(model, output)
+        check_writable(output)
+    table = with_predictions(read_table(data, delimiter=delimiter), load(model), column)
+    if output is None:
+        click.echo(to_csv(table, delimiter=delimiter), nl=False)
+        return
+    write_table(table, output, delimiter=delimiter)
+    click.echo(f"{table.num_rows} predictions in {output}", err=True)
+
+
+@main.command(epilog=examples("dsfr explain houses.dsfr"))
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+def explain(model: str) -> None:
+    """Print the rules of MODEL as sentences, in the units of the data."""
+    from dsfr.model import load
+
+    loaded = load(model)
+    rules = loaded.explain()
+    training = loaded.training
+    click.echo(
+        f"{len(rules)} rules for {loaded.target_name}, from {training.get('n_samples', '?')} rows "
+        f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
+        "average of the rules' lines, weighted by how well each rule's conditions fit.\n"
+    )
+    click.echo("\n\n".join(map(str, rules)))
+
+
+def _given(ctx: click.Context) -> set[str]:
+    """Options that were given and not left at their defaults."""
+    return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def _report_fit(outcome: Any, output: str) -> None:
+    from dsfr.console import show_ledger, show_table
+
+    training = outcome.model.training
+    rows = [
+        ["model", f"{output} ({Path(output).stat().st_size / 1e3:.1f} kB)"],
+        ["rows", f"{training['n_samples']} ({training['n_labeled']} labelled)"],
+        ["agents", str(training["n_agents"])],
+        ["rounds", f"{training['rounds']} ({training['bytes'] / 1e3:.1f} kB sent)"],
+        ["ended", str(training["termination"])],
+        *([f"tuned {name}", f"{value:.3g}"] for name, value in training.get("tuned", {}).items()),
+        *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
+    ]
+    show_table("Trained", ["", ""], rows)
+    if training["n_agents"] > 1:
+        show_ledger(outcome.ledger)
+
+
+def _refuse_same_file(source: str, output: str) -> None:
+    if Path(output).exists() and Path(output).samefile(source):
+        raise BadInputError(f"the output {output} is an input file: write elsewhere")
