@@ -108,6 +108,36 @@ def test_messages_that_never_arrive_leave_agents_out():
     assert any(traffic.rounds < engine.ledger.rounds for traffic in engine.ledger.agents.values())
 
 
+@settings(max_examples=25)
+@given(
+    seeds,
+    st.sampled_from(["complete", "ring", "star", "grid"]),
+    st.floats(0.1, 0.9),
+    st.sampled_from(["admm", "exact"]),
+)
+def test_on_a_graph_lost_messages_leave_agents_out_and_nothing_worse(seed, kind, loss, solver):
+    """Also those that build the tree: offers and acceptances."""
+    engine = engine_of(kind, shards_of(0), Faults(loss=loss, tries=1, seed=seed))
+    trained = train(engine, Settings(solver=solver, n_rules=2, max_rounds=8))
+    assert np.isfinite(trained.predictor.weights).all()
+    assert "site-0" in engine.present
+
+
+@given(seeds, st.sampled_from(["complete", "ring", "grid"]), st.floats(0.1, 0.9))
+def test_a_sum_is_that_of_those_it_names(seed, kind, loss):
+    """Whatever is lost on the way, nobody is counted twice, and nobody's old answer counts."""
+
+    def tell(shard, memory, broadcast):
+        return memory, {"value": shard * broadcast["x"]}
+
+    powers = {name: np.array([2.0**number]) for number, name in enumerate(SITES)}
+    topology = make_topology(kind, SITES)
+    engine = NetworkEngine(powers, {"tell": tell}, topology, faults=Faults(loss=loss, tries=1, seed=seed))
+    for x in (1.0, 10.0, 100.0):
+        found = engine.sum("tell", {"x": np.array([x])})["value"]
+        assert found == x * sum(powers[name] for name in engine.present)
+
+
 @pytest.mark.parametrize("kind", ["in-process", "ring"])
 def test_fewer_than_min_agents_is_an_error_that_names_the_missing(kind):
     engine = engine_of(kind, shards_of(0), Faults(absences=[Absence("site-1", 4), Absence("site-3", 4)]), 3)

@@ -180,7 +180,9 @@ class NetworkEngine(LocalEngine):
         def post(messages: Sequence[Message]) -> None:
             for message in messages:
                 arrives, seconds = self._deliver(entry, message)
-                heappush(queue, (now + seconds, next(tie), arrives or _lost(message)))
+                # Nobody waits for an offer or its acceptance: only sums that will not come must be told of.
+                if arrives is not None or message.kind in ("down", "up"):
+                    heappush(queue, (now + seconds, next(tie), arrives or _lost(message)))
 
         post(first)
         while queue:
