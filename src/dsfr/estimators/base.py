@@ -26,6 +26,10 @@ from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Purpose
 
 
+UNKNOWN = 1e299
+"""An error bound this large says that nobody knows."""
+
+
 class DistributedRegressor(RegressorMixin, BaseEstimator):
     """A regressor whose rows may belong to several agents."""
 
@@ -171,8 +175,9 @@ def _complaints(
 ) -> Iterator[tuple[type[Warning], str]]:
     """What a person should know of a training that went otherwise than asked, and the kind of warning it is."""
     for stage in training.unconverged:
-        last = next(info for info in reversed(training.history) if info.stage == stage)
-        yield ConvergenceWarning, _not_converged(stage, last.error_bound, settings)
+        # Without a coordinator agents may run out of rounds before they have judged anything.
+        bounds = [info.error_bound for info in training.history if info.stage == stage]
+        yield ConvergenceWarning, _not_converged(stage, bounds[-1] if bounds else float("inf"), settings)
     if missing:
         yield (
             UserWarning,
@@ -189,10 +194,11 @@ def _complaints(
 
 def _not_converged(stage: str, bound: float, settings: Settings) -> str:
     verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
+    told = f"error bound {bound:.1e}" if bound < UNKNOWN else "the error is not known"
     remedy = "raise max_rounds" if settings.sums_only else 'raise max_rounds or take solver="exact"'
     return (
         f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
-        f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
+        f"({told}). {verdict}; for a better one {remedy}."
     )
 
 
