@@ -43,6 +43,7 @@ def make_topology(spec: Any, agents: Sequence[str], *, seed: int = 0) -> Topolog
     else:
         graph = nx.Graph(spec if hasattr(spec, "edges") else _checked_pairs(spec))
     named = nx.relabel_nodes(graph, _names_of(graph, agents))
+    named.add_nodes_from(agents)  # a lone agent may have no edge
     named.remove_edges_from(list(nx.selfloop_edges(named)))
     _check_connected(named)
     order = {name: position for position, name in enumerate(agents)}
@@ -107,7 +108,7 @@ def _read_edges(path: Path) -> list[tuple[str, str]]:
     if not path.is_file():
         raise ValueError(f"topology {str(path)!r} is neither a file nor one of {', '.join(TOPOLOGIES)}")
     edges = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(_text_of(path).splitlines(), start=1):
         text = line.partition("#")[0].strip()
         names = [name.strip() for name in (text.split(",") if "," in text else text.split())]
         if text and (len(names) != 2 or not all(names)):
@@ -115,6 +116,13 @@ def _read_edges(path: Path) -> list[tuple[str, str]]:
         if text:
             edges.append((names[0], names[1]))
     return edges
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"topology {str(path)!r} is no text in UTF-8: it must have two names per line") from None
 
 
 def _checked_pairs(spec: Any) -> list[tuple[Any, Any]]:

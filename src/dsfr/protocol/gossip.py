@@ -104,7 +104,7 @@ class Conversation:
             heard = self._flood_once("flood", {})
             complete += self.engine.n_broken_links == 0
         raise EngineError(
-            f"links failed in {MAX_REPEATS} rounds after task {task!r}: what one agent told has not reached all others; "
+            f"links failed in {MAX_REPEATS} rounds after task {task!r}: what one agent told has not reached all; "
             "mend the links, or send lost messages more often"
         )
 
