@@ -46,7 +46,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             Who owns each row. Left out, rows are split at random over ``n_agents``.
         """
         X, y = self._check_training_data(X, y)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = training_seed(self.random_state)
         settings = self._settings(seed)
         shards = make_shards(X, y, self._owners(agents, len(y), seed))
         engine = choose_engine(
@@ -156,6 +156,11 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 _NOT_SETTINGS = frozenset(
     {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
 )
+
+
+def training_seed(random_state: Any) -> int:
+    """Seed of all that is random in a training, its graph included."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
