@@ -166,12 +166,25 @@ def test_the_start_agent_may_be_away_when_it_is_asked():
         ({"delay": -1.0}, "delay=-1.0"),
         ({"timeout": 0.0}, "timeout=0.0"),
         ({"tries": 0}, "tries=0"),
+        ({"tries": 1.5}, "tries=1.5"),
+        ({"absences": Absence("site-0", 1)}, "must be a list of dsfr.Absence"),
+        ({"absences": [("site-0", 1)]}, "must be a list of dsfr.Absence"),
         ({"absences": [Absence("nobody", 1)]}, "nobody.*site-0"),
     ],
 )
 def test_impossible_faults_are_refused(wrong, match):
     with pytest.raises(ValueError, match=match):
         engine_of("in-process", shards_of(0), Faults(**wrong))
+
+
+def test_agents_with_numbers_for_names_can_be_away():
+    engine = InProcessEngine(list(shards_of(0).values()), TASKS, faults=Faults(absences=[Absence(2, 1)]))
+    train(engine, Settings(n_rules=2, max_rounds=5))
+    assert engine.present == ("0", "1", "3")
+
+
+def test_min_agents_may_come_from_a_search():
+    assert engine_of("in-process", shards_of(0), min_agents=np.int64(4)).n_agents == 4
 
 
 def test_impossible_absences_and_min_agents_are_refused():

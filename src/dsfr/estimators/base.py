@@ -25,7 +25,6 @@ from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Purpose
 
-
 UNKNOWN = 1e299
 """An error bound this large says that nobody knows."""
 
