@@ -183,10 +183,11 @@ def _complaints(
         bounds = [info.error_bound for info in training.history if info.stage == stage]
         yield ConvergenceWarning, _not_converged(stage, bounds[-1] if bounds else float("inf"), settings)
     if missing:
+        rest = "Their last pull is in the others' models" if training.copies else "The model is that of the others"
         yield (
             UserWarning,
-            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. The model is "
-            "that of the others; ledger_.agents tells how many rounds each took part in.",
+            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. {rest}; "
+            "ledger_.agents tells how many rounds each took part in.",
         )
     if settings.refresh_pairs and n_agents == 1:
         yield (
