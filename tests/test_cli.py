@@ -498,6 +498,31 @@ def test_a_plan_shows_tasks_and_totals():
     assert "One agent sends nothing" in run("plan", "--rows", 100, "--features", 3, "--agents", 1).output
 
 
+def kilobytes(output, pattern):
+    return float(re.search(pattern, output)[1])
+
+
+@pytest.mark.parametrize("graph", ["geometric", "erdos-renyi", "barabasi-albert", "ring"])
+def test_a_plan_is_for_the_graph_that_a_fit_with_the_same_seed_draws(tmp_path, graph):
+    rng = np.random.default_rng(0)
+    table = tmp_path / "t.csv"
+    np.savetxt(table, rng.normal(size=(60, 3)), delimiter=",", header="a,b,y", comments="")
+    told = ["--agents", 12, "--topology", graph, "--few-rounds", "--seed", 5]
+    trained = run("fit", table, "--target", "y", *told, "-o", tmp_path / "m.dsfr").output
+    planned = run("plan", "--rows", 60, "--features", 2, *told).output
+    assert kilobytes(planned, r"all +6 +([\d.]+)") == kilobytes(trained, r"\(([\d.]+) kB sent\)")
+
+
+def test_a_plan_takes_a_file_with_names(tmp_path):
+    links = tmp_path / "links.txt"
+    links.write_text("north,east\neast,south side\n")
+    result = run("plan", "--rows", 100, "--features", 3, "--agents", 3, "--topology", links)
+    assert result.exit_code == 0, result.output
+    assert "the agents are 0, 1, 2, 3" in refused(
+        "plan", "--rows", 100, "--features", 3, "--agents", 4, "--topology", links
+    )
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -333,6 +333,28 @@ def test_not_converging_is_a_warning_and_a_usable_model(table):
     assert np.isfinite(model.predict(X)).all()
 
 
+@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
+@pytest.mark.parametrize("max_rounds", [1, 12])
+def test_agents_without_a_coordinator_may_run_out_of_rounds_before_they_judge(table, estimator, max_rounds):
+    X, _, y = table
+    model = estimator(n_agents=5, solver="decentralized", topology="ring", max_rounds=max_rounds, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="did not reach tol") as caught:
+        model.fit(X, y)
+    assert ("the error is not known" in str(caught[-1].message)) == (max_rounds == 1)
+    assert model.termination_ == "max_rounds"
+
+
+def test_an_agent_that_never_returns_is_told_of_also_without_a_coordinator(table):
+    X, _, y = table
+    faults = Faults(absences=[Absence("2", 3, task="neighbor_weights")])
+    model = SFRRegressor(n_agents=4, solver="decentralized", topology="ring", max_rounds=100, faults=faults)
+    with pytest.warns() as caught:
+        model.set_params(random_state=0).fit(X, y)
+    assert model.present_ == ["0", "1", "3"]
+    assert "were missing in the last round: 2. Their last pull is in" in str(caught[-1].message)
+    assert model.termination_ == "max_rounds"
+
+
 def test_many_small_agents_agree_because_the_penalty_rises_when_they_circle(table):
     X, _, y = table
     free = SFRRegressor(n_agents=20, unlabeled=None, ridge=1.0, max_rounds=1000, random_state=0).fit(X, y)

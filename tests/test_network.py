@@ -76,6 +76,25 @@ def test_words_without_a_comma_are_two_names(tmp_path):
     assert make_topology(path, ["a", "b", "c"]) == {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
 
 
+def test_files_from_other_systems_are_read(tmp_path):
+    path = tmp_path / "links.txt"
+    path.write_bytes("\ufeffa,b\r\nb,c\r\nc,b\r\n".encode())
+    assert make_topology(path, ["a", "b", "c"]) == {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
+
+
+def test_a_lone_agent_needs_no_link(tmp_path):
+    path = tmp_path / "links.txt"
+    path.write_text("")
+    assert make_topology(path, ["a"]) == make_topology([], ["a"]) == {"a": ()}
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "links.bin"
+    path.write_bytes(bytes(range(128, 256)))
+    with pytest.raises(ValueError, match=r"links\.bin' is no text in UTF-8"):
+        make_topology(path, ["a", "b"])
+
+
 @pytest.mark.parametrize(
     ("spec", "match"),
     [

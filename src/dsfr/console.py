@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -80,7 +81,9 @@ def watch_rounds() -> Iterator[Callable[[RoundInfo], None]]:
         task = progress.add_task("reading", total=None)
 
         def on_round(info: RoundInfo) -> None:
-            text = f"{info.stage}: round {info.round}, objective {info.objective:.6g}, error {info.error_bound:.1e}"
+            # Without a coordinator nobody knows the objective.
+            objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
+            text = f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}"
             progress.update(task, description=text)
 
         yield on_round

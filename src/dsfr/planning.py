@@ -123,10 +123,11 @@ def plan_links(n_agents: int, topology: Any, *, latency: float, bandwidth: float
     if topology is None or n_agents == 1:
         return Links(n_agents, latency, bandwidth)
     # Loading networkx takes a while, and most plans have no graph.
-    from dsfr.engines.topology import distances, make_topology
+    from dsfr.engines.topology import agents_in, distances, make_topology
 
-    graph = make_topology(topology, [str(number) for number in range(n_agents)], seed=seed)
-    depths = tuple(distances(graph, "0").values())[1:]
+    agents = agents_in(topology, n_agents)
+    graph = make_topology(topology, agents, seed=seed)
+    depths = tuple(distances(graph, agents[0]).values())[1:]
     n_offers = sum(map(len, graph.values())) - (n_agents - 1)
     return Links(n_agents, latency, bandwidth, depths, n_offers)
 

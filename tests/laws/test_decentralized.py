@@ -118,6 +118,53 @@ def test_agents_may_miss_rounds_of_the_weights():
         assert np.linalg.norm(copy.weights - exact) <= 1e-5 * np.linalg.norm(exact)
 
 
+@pytest.mark.parametrize("name", ["ring", "complete", "star"])
+def test_a_long_absence_does_not_move_the_solution(name):
+    """While somebody is away nobody pulls harder: both ends of a link must take the same penalty for an exchange."""
+    X, _, y = make_table(3, n_features=2)
+    shards = make_shards(X, y, owners_of(3, len(y), 5, skew=5.0))
+    told = {"n_rules": 3, "ridge": 0.5, "tol": 1e-6}
+    faults = Faults(absences=[Absence("site-2", 5, 400, "neighbor_weights")])
+    found = train(network(shards, name, faults=faults), Settings(solver="decentralized", **told))
+    assert found.termination == "converged"
+    _, exact = pooled(shards, Settings(solver="exact", **told), found.predictor.basis)
+    for copy in found.copies.values():
+        assert np.linalg.norm(copy.weights - exact) <= 1e-5 * np.linalg.norm(exact)
+
+
+@settings(max_examples=8)
+@given(seeds, st.sampled_from(["ring", "star", "grid"]), st.floats(0.05, 0.12))
+def test_links_that_fail_cost_rounds_and_nothing_else(seed, name, loss):
+    X, _, y = make_table(seed, n_features=2, n_rows=80)
+    shards = make_shards(X, y, owners_of(seed, len(y), 5, skew=5.0))
+    told = {"n_rules": 3, "ridge": 0.1, "fuzzifier": 1.5, "seed": seed}
+    engine = network(shards, name, faults=Faults(loss=loss, tries=1, seed=seed))
+    found = train(engine, Settings(solver="decentralized", **told))
+    assert found.termination == "converged"
+    population, exact = pooled(shards, Settings(solver="exact", **told), found.predictor.basis)
+    for copy in found.copies.values():
+        np.testing.assert_allclose([copy.target_mean, copy.target_scale], _moments(population), rtol=1e-6)
+        for array, same in zip(copy.basis.arrays().values(), found.predictor.basis.arrays().values(), strict=True):
+            np.testing.assert_array_equal(array, same)
+        assert np.linalg.norm(copy.weights - exact) <= 1e-3 * np.linalg.norm(exact)
+
+
+def test_links_that_fail_all_the_time_are_an_error():
+    X, _, y = make_table(3)
+    engine = network(make_shards(X, y, owners_of(3, len(y), 4)), faults=Faults(loss=0.9, tries=1))
+    with pytest.raises(EngineError, match="links failed in 1000 rounds after task 'introduce'"):
+        train(engine, Settings(solver="decentralized"))
+
+
+@pytest.mark.parametrize("task", ["count", "place_centers", "spread_out", "start_copies", "announce"])
+def test_agents_must_be_there_when_something_begins(task):
+    X, _, y = make_table(3, n_features=4)  # as many features as counts: stale ones would fit
+    shards = make_shards(X, y, owners_of(3, len(y), 4))
+    engine = network(shards, faults=Faults(absences=[Absence("site-2", 1, 1, task)]))
+    with pytest.raises(EngineError, match=f"only 3 of 4 agents were there in task '{task}'"):
+        train(engine, Settings(solver="decentralized", n_rules=3))
+
+
 def test_agents_must_be_there_when_ranges_are_told_on():
     X, _, y = make_table(3)
     shards = make_shards(X, y, owners_of(3, len(y), 4))

@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
+from dsfr.engines.faults import Weather
 from dsfr.engines.network import NetworkEngine
 from dsfr.engines.topology import make_topology
 from dsfr.protocol import TASKS, Settings, make_shards, train
 from dsfr.protocol.clusters import agree_rules
+from dsfr.protocol.iteration import Iteration
 from dsfr.protocol.survey import survey
 from dsfr.protocol.weights import agree_weights
 from tests.tables import make_table, owners_of
@@ -79,6 +81,95 @@ def test_an_agent_that_comes_late_catches_up(kind, solver, rounds):
     assert engine.present == tuple(SITES)
 
 
+def logging_task(code):
+    """A task that notes in the agent's memory that it ran, and what it was told."""
+
+    def task(shard, memory, broadcast):
+        log = np.append(memory.get("log", np.empty(0)), [code + broadcast["x"]])
+        return {**memory, "log": log}, {"value": np.ones(1)}
+
+    return task
+
+
+LOGGING = {name: logging_task(code) for name, code in {"a": 100.0, "b": 200.0, "c": 300.0}.items()}
+
+
+@pytest.mark.parametrize("kind", ["in-process", "star"])
+@pytest.mark.parametrize(
+    ("asked", "log"),
+    [
+        ("abc", [100.0, 201.0, 302.0]),
+        ("abac", [201.0, 102.0, 303.0]),  # each once, as last asked, in that order
+        ("aaba", [202.0, 103.0]),  # what is asked now is not asked twice
+    ],
+)
+def test_what_was_missed_is_told_once_in_the_order_last_asked(kind, asked, log):
+    faults = Faults(absences=[Absence("site-1", 1, len(asked) - 1)])
+    shards = dict.fromkeys(SITES, np.zeros(1))
+    if kind == "in-process":
+        engine = InProcessEngine(shards, LOGGING, faults=faults)
+    else:
+        engine = NetworkEngine(shards, LOGGING, make_topology(kind, SITES), faults=faults)
+    for number, task in enumerate(asked):
+        before = engine.ledger.bytes
+        engine.sum(task, {"x": np.array([float(number)])})
+    np.testing.assert_array_equal(engine._agents["site-1"]._memory["log"], log)
+    # Telling it what it has missed costs as much as telling it then.
+    ways = 8 if kind == "in-process" else 6 + 3  # a tree of three links is built anew, with three offers from the root
+    assert engine.ledger.bytes - before == 8 * (ways + len(log) - 1)
+
+
+def fates(*told):
+    """Messages fare as told, one after another."""
+    return iter(told).__next__
+
+
+def test_an_agent_whose_answer_was_lost_has_missed_nothing():
+    engine = InProcessEngine(dict.fromkeys(SITES[:2], np.zeros(1)), LOGGING)
+    arrives, fails = (True, 1, 0.0), (False, 1, 0.0)
+    engine._weather.send = fates(arrives, fails, arrives, arrives, *[arrives] * 4)
+    engine.sum("a", {"x": np.zeros(1)})
+    assert engine.present == ("site-1",)
+    engine.sum("b", {"x": np.zeros(1)})
+    np.testing.assert_array_equal(engine._agents["site-0"]._memory["log"], [100.0, 200.0])
+
+
+def test_a_round_takes_as_long_as_the_slowest_way():
+    """Messages to different agents travel at the same time; along a path, one after another."""
+    shards = dict.fromkeys(SITES, np.zeros(1))
+    engine = InProcessEngine(shards, LOGGING)
+    engine._weather.send = fates(*[(True, 1, float(seconds)) for seconds in (1, 2, 3, 4, 1, 1, 2, 2)])
+    engine.sum("a", {"x": np.zeros(1)})
+    assert engine.ledger.seconds == 3 + 4
+    path = NetworkEngine(shards, LOGGING, make_topology([(0, 1), (1, 2), (2, 3)], SITES))
+    path._weather.send = lambda: (True, 1, 1.0)
+    path.sum("a", {"x": np.zeros(1)})
+    built = path.ledger.seconds
+    path.sum("a", {"x": np.zeros(1)})
+    assert path.ledger.seconds - built == 2 * 3
+    before = path.ledger.seconds
+    path.neighbor_sum("a", {"x": np.zeros(1)})
+    assert path.ledger.seconds - before == 1.0
+
+
+def test_messages_without_a_timeout_are_missed_after_the_mean_delay():
+    weather = Weather(Faults(loss=0.9, delay=1.0, tries=50, seed=0), SITES)
+    arrived, tries, seconds = weather.send()
+    assert seconds >= tries - arrived
+    hurried = Weather(Faults(delay=1.0, timeout=1e-9, tries=3), SITES)
+    assert hurried.send() == (False, 3, pytest.approx(3e-9))
+
+
+def test_combining_starts_anew_when_one_leaves_as_another_returns():
+    iteration = Iteration(5)
+    sums = {"image": np.ones(2)}
+    iteration.receive({**sums, "products": np.array([0.0, 1.0])}, ["a", "b"])
+    iteration.receive({**sums, "products": np.array([0.1, 1.0])}, ["b", "a"])
+    assert len(iteration.mix) == len(iteration.image_sums) == 2
+    iteration.receive({**sums, "products": np.array([0.1, 0.1, 1.0])}, ["a", "c"])
+    assert len(iteration.mix) == len(iteration.image_sums) == 1
+
+
 @settings(max_examples=15)
 @given(seeds, st.floats(0.0, 0.4), st.floats(0.0, 2.0), st.sampled_from(["in-process", "ring", "star"]))
 def test_lost_and_late_messages_cost_messages_and_nothing_else(seed, loss, delay, kind):
@@ -109,6 +200,36 @@ def test_messages_that_never_arrive_leave_agents_out():
     assert any(traffic.rounds < engine.ledger.rounds for traffic in engine.ledger.agents.values())
 
 
+@settings(max_examples=25)
+@given(
+    seeds,
+    st.sampled_from(["complete", "ring", "star", "grid"]),
+    st.floats(0.1, 0.9),
+    st.sampled_from(["admm", "exact"]),
+)
+def test_on_a_graph_lost_messages_leave_agents_out_and_nothing_worse(seed, kind, loss, solver):
+    """Also those that build the tree: offers and acceptances."""
+    engine = engine_of(kind, shards_of(0), Faults(loss=loss, tries=1, seed=seed))
+    trained = train(engine, Settings(solver=solver, n_rules=2, max_rounds=8))
+    assert np.isfinite(trained.predictor.weights).all()
+    assert "site-0" in engine.present
+
+
+@given(seeds, st.sampled_from(["complete", "ring", "grid"]), st.floats(0.1, 0.9))
+def test_a_sum_is_that_of_those_it_names(seed, kind, loss):
+    """Whatever is lost on the way, nobody is counted twice, and nobody's old answer counts."""
+
+    def tell(shard, memory, broadcast):
+        return memory, {"value": shard * broadcast["x"]}
+
+    powers = {name: np.array([2.0**number]) for number, name in enumerate(SITES)}
+    topology = make_topology(kind, SITES)
+    engine = NetworkEngine(powers, {"tell": tell}, topology, faults=Faults(loss=loss, tries=1, seed=seed))
+    for x in (1.0, 10.0, 100.0):
+        found = engine.sum("tell", {"x": np.array([x])})["value"]
+        assert found == x * sum(powers[name] for name in engine.present)
+
+
 @pytest.mark.parametrize("kind", ["in-process", "ring"])
 def test_fewer_than_min_agents_is_an_error_that_names_the_missing(kind):
     engine = engine_of(kind, shards_of(0), Faults(absences=[Absence("site-1", 4), Absence("site-3", 4)]), 3)
@@ -137,12 +258,25 @@ def test_the_start_agent_may_be_away_when_it_is_asked():
         ({"delay": -1.0}, "delay=-1.0"),
         ({"timeout": 0.0}, "timeout=0.0"),
         ({"tries": 0}, "tries=0"),
+        ({"tries": 1.5}, "tries=1.5"),
+        ({"absences": Absence("site-0", 1)}, "must be a list of dsfr.Absence"),
+        ({"absences": [("site-0", 1)]}, "must be a list of dsfr.Absence"),
         ({"absences": [Absence("nobody", 1)]}, "nobody.*site-0"),
     ],
 )
 def test_impossible_faults_are_refused(wrong, match):
     with pytest.raises(ValueError, match=match):
         engine_of("in-process", shards_of(0), Faults(**wrong))
+
+
+def test_agents_with_numbers_for_names_can_be_away():
+    engine = InProcessEngine(list(shards_of(0).values()), TASKS, faults=Faults(absences=[Absence(2, 1)]))
+    train(engine, Settings(n_rules=2, max_rounds=5))
+    assert engine.present == ("0", "1", "3")
+
+
+def test_min_agents_may_come_from_a_search():
+    assert engine_of("in-process", shards_of(0), min_agents=np.int64(4)).n_agents == 4
 
 
 def test_impossible_absences_and_min_agents_are_refused():

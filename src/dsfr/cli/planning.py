@@ -32,6 +32,7 @@ FEW_ROUNDS = 6
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random graphs.")
 def plan(rows: float, features: int, agents: int, topology: str | None, seed: int, **options: Any) -> None:
     """Estimate rounds, bytes and time of a training (SFR-ICR) before anything runs."""
+    from dsfr.estimators.base import training_seed
     from dsfr.planning import make_plan, plan_links
     from dsfr.protocol import Settings
 
@@ -40,7 +41,9 @@ def plan(rows: float, features: int, agents: int, topology: str | None, seed: in
         raise BadInputError("--rows must be 1 or more, --latency 0 or more and --bandwidth more than 0, all finite")
     few = "few" if options["few_rounds"] else "many"
     settings = Settings(n_rules=options["rules"], solver=options["solver"], rounds=few, seed=seed)
-    links = plan_links(agents, topology, latency=latency / 1e3, bandwidth=bandwidth * 1e6 / 8, seed=seed)
+    # The graph of `dsfr fit` with this seed, or bytes would be those of another one.
+    drawn = training_seed(seed)
+    links = plan_links(agents, topology, latency=latency / 1e3, bandwidth=bandwidth * 1e6 / 8, seed=drawn)
     rounds = {name: options[name] for name in ("cluster_rounds", "weight_rounds")}
     _show_plan(make_plan(int(rows), features, links, settings, **rounds))
 

@@ -57,11 +57,15 @@ class NeighborEngine(Engine, Protocol):
     def n_links(self) -> int:
         """Number of edges."""
 
+    @property
+    def n_broken_links(self) -> int:
+        """Number of links between agents present that failed in the last `neighbor_sum`."""
+
     def neighbor_sum(self, task: str, broadcast: Bundle, *, maxima: Collection[str] = ()) -> Bundle:
         """Give every agent the sum of its neighbors' contributions (the maximum, of names in ``maxima``).
 
         They are in its memory afterwards, with ``neighbor_`` before their names, beside the number ``n_links`` of links
-        that worked. Returned is what one agent got. Logged as revealing.
+        that worked, and ``n_missing`` of those that did not. Returned is what one agent got. Logged as revealing.
         """
 
     def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:

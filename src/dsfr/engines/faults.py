@@ -57,8 +57,10 @@ class Faults:
             raise ValueError(f"delay={self.delay} must be a number of seconds >= 0")
         if not self.timeout > 0.0:
             raise ValueError(f"timeout={self.timeout} must be a number of seconds > 0")
-        if self.tries < 1:
+        if not isinstance(self.tries, (int, np.integer)) or self.tries < 1:
             raise ValueError(f"tries={self.tries} must be a whole number >= 1")
+        if not isinstance(self.absences, Sequence) or not all(isinstance(one, Absence) for one in self.absences):
+            raise ValueError(f"absences={self.absences!r} must be a list of dsfr.Absence")
 
 
 class Weather:
@@ -66,7 +68,7 @@ class Weather:
 
     def __init__(self, faults: Faults | None, agents: Sequence[str]) -> None:
         self._faults = faults or Faults()
-        unknown = {absence.agent for absence in self._faults.absences} - set(agents)
+        unknown = {str(absence.agent) for absence in self._faults.absences} - set(agents)
         if unknown:
             raise ValueError(f"absences of unknown agents {sorted(unknown)}; the agents are {sorted(agents)}")
         self._rng = np.random.default_rng(self._faults.seed)
@@ -76,7 +78,7 @@ class Weather:
         """Let a round pass; the agents that are away in it."""
         self._rounds[task] = self._rounds.get(task, 0) + 1
         now = self._rounds[task], sum(self._rounds.values())
-        return frozenset(absence.agent for absence in self._faults.absences if absence.covers(task, *now))
+        return frozenset(str(absence.agent) for absence in self._faults.absences if absence.covers(task, *now))
 
     def send(self) -> tuple[bool, int, float]:
         """How a message fares: whether it arrives, how often it was sent, and after how many seconds."""

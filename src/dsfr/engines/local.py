@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dsfr.bundles import Bundle
 from dsfr.engines.agent import make_agents
 from dsfr.engines.base import EngineError, Tasks
@@ -32,7 +34,7 @@ class LocalEngine:
         min_agents: int,
     ) -> None:
         self._agents = make_agents(shards, tasks, serialize=serialize)
-        if not isinstance(min_agents, int) or not 1 <= min_agents <= len(self._agents):
+        if not isinstance(min_agents, (int, np.integer)) or not 1 <= min_agents <= len(self._agents):
             raise ValueError(f"min_agents={min_agents!r} must be 1 to {len(self._agents)}, the number of agents")
         if not isinstance(faults, Faults | None):
             raise ValueError(f"faults={faults!r} must be a dsfr.Faults, or None")
@@ -87,7 +89,10 @@ class LocalEngine:
 
     def _too_few(self, task: str, present: Sequence[str]) -> EngineError:
         missing = [name for name in self._agents if name not in present]
+        remedies = ["bring them back (or the root of the graph, on the way to them)", "send lost messages more often"]
+        if self._min_agents > 1:
+            remedies.append("train with a smaller min_agents")
         return EngineError(
             f"only {len(present)} of {self.n_agents} agents answered in task {task!r}, and min_agents is "
-            f"{self._min_agents}. Missing: {', '.join(missing)}. Bring them back, or train with a smaller min_agents."
+            f"{self._min_agents}. Missing: {', '.join(missing)}. Remedies: {', '.join(remedies)}."
         )

@@ -58,11 +58,17 @@ class NetworkEngine(LocalEngine):
         if self._root not in self._nodes:
             raise ValueError(f"root={root!r} is not among the agents {sorted(self._agents)}")
         self._in_tree: frozenset[str] = frozenset()
+        self._n_broken_links = 0
 
     @property
     def n_links(self) -> int:
         """Number of edges."""
         return sum(len(node.neighbors) for node in self._nodes.values()) // 2
+
+    @property
+    def n_broken_links(self) -> int:
+        """Number of links between agents present that failed in the last `neighbor_sum`."""
+        return self._n_broken_links
 
     @property
     def diameter(self) -> int:
@@ -87,7 +93,8 @@ class NetworkEngine(LocalEngine):
         """Run a task on every agent and give each the sum of what its neighbors contribute, without any tree.
 
         For names in ``maxima`` it is the maximum. Agents find it in their memory, under the names with ``neighbor_`` in
-        front, with the number of links that worked as ``n_links``. A link works both ways in a round, or neither.
+        front, with the number of links that worked as ``n_links`` and of those that did not as ``n_missing``. A link
+        works both ways in a round, or neither.
 
         Returns
         -------
@@ -100,18 +107,20 @@ class NetworkEngine(LocalEngine):
             self._catch_up(name, entry)
             sent[name] = self._agents[name].run(task, broadcast)
         received = {name: list[Bundle]() for name in present}
-        seconds = 0.0
+        seconds, self._n_broken_links = 0.0, 0
         for first, second in self._links_between(present):
             works, took = self._exchange(entry, first, second, sent)
             seconds = max(seconds, took)
+            self._n_broken_links += not works
             if works:
                 received[first].append(sent[second])
                 received[second].append(sent[first])
-        for name, bundles in received.items():
-            self._agents[name].keep(_from_neighbors(task, sent[name], bundles, maxima))
+        kept = {name: self._from_neighbors(name, task, sent[name], received[name], maxima) for name in present}
+        for name, bundle in kept.items():
+            self._agents[name].keep(bundle)
         self.ledger.seconds += seconds
         self._end(entry, broadcast, present, present)
-        return _from_neighbors(task, sent[present[0]], received[present[0]], maxima)
+        return kept[present[0]]
 
     def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
         """What every agent of this process would answer, looked up without a message: for showing, not for training."""
@@ -180,7 +189,9 @@ class NetworkEngine(LocalEngine):
         def post(messages: Sequence[Message]) -> None:
             for message in messages:
                 arrives, seconds = self._deliver(entry, message)
-                heappush(queue, (now + seconds, next(tie), arrives or _lost(message)))
+                # Nobody waits for an offer or its acceptance: only sums that will not come must be told of.
+                if arrives is not None or message.kind in ("down", "up"):
+                    heappush(queue, (now + seconds, next(tie), arrives or _lost(message)))
 
         post(first)
         while queue:
@@ -224,6 +235,13 @@ class NetworkEngine(LocalEngine):
             if neighbor in present and order[name] < order[neighbor]
         ]
 
+    def _from_neighbors(
+        self, name: str, task: str, own: Bundle, received: Sequence[Bundle], maxima: Collection[str]
+    ) -> Bundle:
+        """What an agent makes of what it has received."""
+        n_missing = len(self._nodes[name].neighbors) - len(received)
+        return {**_reduced(task, own, received, maxima), "n_missing": np.asarray(n_missing, dtype=np.int64)}
+
     def _check_link(self, sender: str, receiver: str) -> None:
         if receiver not in self._nodes[sender].neighbors:
             raise EngineError(f"agent {sender!r} tried to send to {receiver!r}, to which it has no link")
@@ -236,7 +254,7 @@ def _lost(message: Message) -> Message:
     return Message(message.sender, message.receiver, "lost")
 
 
-def _from_neighbors(task: str, own: Bundle, received: Sequence[Bundle], maxima: Collection[str]) -> Bundle:
+def _reduced(task: str, own: Bundle, received: Sequence[Bundle], maxima: Collection[str]) -> Bundle:
     """Sums and maxima over neighbors; without any, sums are zero and maxima the own values."""
     reduced: Bundle = {"n_links": np.asarray(len(received), dtype=np.int64)}
     for name, value in own.items():

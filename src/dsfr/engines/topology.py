@@ -36,17 +36,27 @@ def make_topology(spec: Any, agents: Sequence[str], *, seed: int = 0) -> Topolog
     ValueError
         If the graph has other nodes than the agents, or is not connected; naming them, or its components.
     """
-    if isinstance(spec, str) and spec in TOPOLOGIES:
-        graph = TOPOLOGIES[spec](len(agents), seed)
-    elif isinstance(spec, (str, Path)):
-        graph = nx.Graph(_read_edges(Path(spec)))
-    else:
-        graph = nx.Graph(spec if hasattr(spec, "edges") else _checked_pairs(spec))
+    graph = _graph_of(spec, len(agents), seed)
     named = nx.relabel_nodes(graph, _names_of(graph, agents))
+    named.add_nodes_from(agents)  # a lone agent may have no edge
     named.remove_edges_from(list(nx.selfloop_edges(named)))
     _check_connected(named)
     order = {name: position for position, name in enumerate(agents)}
     return {name: tuple(sorted(named[name], key=order.__getitem__)) for name in agents}
+
+
+def agents_in(spec: Any, n_agents: int) -> list[str]:
+    """Names of agents that only a graph tells of: its nodes if there are as many, else numbers."""
+    names = sorted(map(str, _graph_of(spec, n_agents, 0).nodes))
+    return names if len(names) == n_agents else [str(number) for number in range(n_agents)]
+
+
+def _graph_of(spec: Any, n_agents: int, seed: int) -> Any:
+    if isinstance(spec, str) and spec in TOPOLOGIES:
+        return TOPOLOGIES[spec](n_agents, seed)
+    if isinstance(spec, (str, Path)):
+        return nx.Graph(_read_edges(Path(spec)))
+    return nx.Graph(spec if hasattr(spec, "edges") else _checked_pairs(spec))
 
 
 def distances(topology: Mapping[str, Sequence[str]], root: str) -> dict[str, int]:
@@ -107,7 +117,7 @@ def _read_edges(path: Path) -> list[tuple[str, str]]:
     if not path.is_file():
         raise ValueError(f"topology {str(path)!r} is neither a file nor one of {', '.join(TOPOLOGIES)}")
     edges = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(_text_of(path).splitlines(), start=1):
         text = line.partition("#")[0].strip()
         names = [name.strip() for name in (text.split(",") if "," in text else text.split())]
         if text and (len(names) != 2 or not all(names)):
@@ -115,6 +125,13 @@ def _read_edges(path: Path) -> list[tuple[str, str]]:
         if text:
             edges.append((names[0], names[1]))
     return edges
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"topology {str(path)!r} is no text in UTF-8: it must have two names per line") from None
 
 
 def _checked_pairs(spec: Any) -> list[tuple[Any, Any]]:

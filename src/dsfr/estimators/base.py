@@ -25,6 +25,9 @@ from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Purpose
 
+UNKNOWN = 1e299
+"""An error bound this large says that nobody knows."""
+
 
 class DistributedRegressor(RegressorMixin, BaseEstimator):
     """A regressor whose rows may belong to several agents."""
@@ -42,7 +45,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             Who owns each row. Left out, rows are split at random over ``n_agents``.
         """
         X, y = self._check_training_data(X, y)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = training_seed(self.random_state)
         settings = self._settings(seed)
         shards = make_shards(X, y, self._owners(agents, len(y), seed))
         engine = choose_engine(
@@ -158,6 +161,11 @@ _NOT_SETTINGS = frozenset(
 )
 
 
+def training_seed(random_state: Any) -> int:
+    """Seed of all that is random in a training, its graph included."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
     """Settings from an estimator's parameters, which have the same names."""
     told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
@@ -175,13 +183,15 @@ def _complaints(
 ) -> Iterator[tuple[type[Warning], str]]:
     """What a person should know of a training that went otherwise than asked, and the kind of warning it is."""
     for stage in training.unconverged:
-        last = next(info for info in reversed(training.history) if info.stage == stage)
-        yield ConvergenceWarning, _not_converged(stage, last.error_bound, settings)
+        # Without a coordinator agents may run out of rounds before they have judged anything.
+        bounds = [info.error_bound for info in training.history if info.stage == stage]
+        yield ConvergenceWarning, _not_converged(stage, bounds[-1] if bounds else float("inf"), settings)
     if missing:
+        rest = "Their last pull is in the others' models" if training.copies else "The model is that of the others"
         yield (
             UserWarning,
-            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. The model is "
-            "that of the others; ledger_.agents tells how many rounds each took part in.",
+            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. {rest}; "
+            "ledger_.agents tells how many rounds each took part in.",
         )
     if settings.refresh_pairs and n_agents == 1:
         yield (
@@ -203,10 +213,11 @@ def _tuned(training: Training, settings: Settings) -> dict[str, float]:
 
 def _not_converged(stage: str, bound: float, settings: Settings) -> str:
     verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
+    told = f"error bound {bound:.1e}" if bound < UNKNOWN else "the error is not known"
     remedy = "raise max_rounds" if settings.sums_only else 'raise max_rounds or take solver="exact"'
     return (
         f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
-        f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
+        f"({told}). {verdict}; for a better one {remedy}."
     )
 
 

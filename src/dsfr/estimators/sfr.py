@@ -92,7 +92,8 @@ class SFRRegressor(DistributedRegressor):
     faults : Faults, default=None
         Agents that are away and messages that are lost, to try out what happens then; see `dsfr.Faults`.
     min_agents : int, default=1
-        A round with fewer agents waits for more, and after long waiting is an error.
+        A round with fewer agents in reach waits for more, and after long waiting is an error; so is one in which the
+        messages of too many fail.
     on_round : callable, default=None
         Called with a `RoundInfo` after every round.
     random_state : int, RandomState instance or None, default=None

@@ -22,7 +22,7 @@ from dsfr.core.statistics import Quadratic
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import NeighborEngine
 from dsfr.protocol import clusters, weights
-from dsfr.protocol.gossip import Conversation, announced, copy_round, flooded, start_copy, start_flood
+from dsfr.protocol.gossip import Conversation, announced, copy_round, flooded, links_of, start_copy, start_flood
 from dsfr.protocol.packing import pack, scalar, unpack, unpack_basis
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
@@ -259,8 +259,8 @@ def _penalty(curvature: float, broadcast: Bundle) -> float:
 
 
 def _factored(memory: Bundle, penalty: float) -> Bundle:
-    """Memory with the factor of the system for the links that work now."""
-    shift = scalar(2.0 * penalty * int(memory["n_links"]))
+    """Memory with the factor of the system for this penalty."""
+    shift = scalar(2.0 * penalty * links_of(memory))
     if "factor" in memory and memory["factor_shift"] == shift:
         return memory
     factor = cholesky(memory["curvature"] + shift * np.eye(len(memory["moment"])))
