@@ -34,7 +34,7 @@ def datasets() -> None:
     )
 )
 @click.argument("specs", required=False, type=click.Path(exists=True))
-@click.option("--quick", is_flag=True, help="Two repetitions and thinner curves: minutes instead of half an hour.")
+@click.option("--quick", is_flag=True, help="Two repetitions and thinner curves: a sixth of the work or less.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per core]")
 @click.option("-o", "--output", metavar="DIR", help="Where results go.  [default: reproduction, or reproduction-quick]")
 @click.option("--report", metavar="DIR", help="Where reproduction.md, .html and figures go.  [default: as --output]")
