@@ -119,6 +119,15 @@ def test_what_was_missed_is_told_once_in_the_order_last_asked(kind, asked, log):
     assert engine.ledger.bytes - before == 8 * (ways + len(log) - 1)
 
 
+@pytest.mark.parametrize("task", ["weight_consensus", "cluster_consensus"])
+def test_those_who_have_converged_wait_for_one_who_is_away(task):
+    """With a loose tolerance the others are done long before it is back; its rows count all the same."""
+    engine = engine_of("in-process", shards_of(1), Faults(absences=[Absence("site-1", 1, 45, task)]))
+    trained = train(engine, Settings(n_rules=2, ridge=0.5, tol=0.5))
+    assert trained.termination == "converged"
+    assert engine.ledger.entries[task, "sum"].rounds > 45
+
+
 def fates(*told):
     """Messages fare as told, one after another."""
     return iter(told).__next__
