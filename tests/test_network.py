@@ -238,18 +238,19 @@ def test_agents_share_nothing():
 
 def test_every_message_of_a_training_is_along_an_edge(monkeypatch):
     sent = []
-    deliver = NetworkEngine._deliver
+    carry = NetworkEngine._carry
 
     def watch(self, entry, message):
         sent.append((message.sender, message.receiver))
-        return deliver(self, entry, message)
+        return carry(self, entry, message)
 
-    monkeypatch.setattr(NetworkEngine, "_deliver", watch)
+    monkeypatch.setattr(NetworkEngine, "_carry", watch)
     X, _, y = make_table(0, n_rows=80)
     shards = make_shards(X, y, owners_of(0, len(y), 6))
     topology = make_topology("ring", list(shards))
     engine = NetworkEngine(shards, TASKS, topology)
-    train(engine, Settings(n_rules=3))
+    for solver in ("admm", "decentralized"):
+        train(engine, Settings(n_rules=3, solver=solver))
     assert all(receiver in topology[sender] for sender, receiver in sent)
     assert len(sent) == engine.ledger.messages
 

@@ -58,6 +58,8 @@ def test_bytes_of_few_rounds_are_exact_on_any_graph(told, n_features, n_agents, 
     plan = make_plan(60, n_features, plan_links(n_agents, topology, **FREE), asked)
     assert plan.exact
     assert (plan.rounds, plan.bytes) == (6, ledger.bytes)
+    sent = sum(leg.rounds * plan.links.messages(leg) for leg in plan.legs) + plan.links.building[0]
+    assert sent == ledger.messages
 
 
 @settings(max_examples=20)

@@ -36,6 +36,11 @@ class Links:
     offers: int = 0
     """Offers that build the tree."""
 
+    @property
+    def building(self) -> tuple[int, int]:
+        """Messages and bytes that build the tree: offers with a depth, and answers that accept."""
+        return self.offers + len(self.depths), 8 * self.offers
+
     def bytes(self, leg: Leg) -> float:
         """Bytes of one round; the one answer of a gather is taken to come from the middle of a tree."""
         n_links = len(self.depths) if self.depths else self.n_agents
@@ -74,7 +79,7 @@ class Plan:
     @property
     def bytes(self) -> float:
         """Bytes of all tasks, building the tree included."""
-        return sum(leg.rounds * self.links.bytes(leg) for leg in self.legs) + 8 * self.links.offers
+        return sum(leg.rounds * self.links.bytes(leg) for leg in self.legs) + self.links.building[1]
 
     @property
     def exact(self) -> bool:

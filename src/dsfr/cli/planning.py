@@ -64,6 +64,9 @@ def _show_plan(made: Any) -> None:
         ]
         for leg in made.legs
     ]
+    if made.links.depths:
+        n_messages, n_bytes = made.links.building
+        rows.insert(0, ["building the tree", "", str(n_messages), f"{n_bytes / 1e3:.1f}", ""])
     total = ["all", str(made.rounds), "", f"{made.bytes / 1e3:.1f}", f"{made.travelling:.3g}"]
     certain = "exact for these rounds" if made.exact else "estimated"
     assumed = "" if made.rounds == FEW_ROUNDS else "Rounds of iterations are assumed (see --cluster-rounds). "

@@ -207,23 +207,28 @@ class NetworkEngine(LocalEngine):
 
     def _deliver(self, entry: Entry, message: Message) -> tuple[Message | None, float]:
         """The message as it arrives, copied, or None; and how long it took."""
-        self._check_link(message.sender, message.receiver)
-        arrived, tries, seconds = self._weather.send()
-        for _ in range(tries):
-            n_bytes = sum(map(payload_bytes, message.bundles))
-            entry.book(message.sender, message.receiver, n_bytes, up=message.kind == "up")
+        arrived, seconds = self._carry(entry, message)
         if not arrived:
             return None, seconds
         copied = tuple(from_bytes(to_bytes(bundle)) for bundle in message.bundles)
         told = (message.task, message.verb, message.contributors)
         return Message(message.sender, message.receiver, message.kind, copied, *told), seconds
 
+    def _carry(self, entry: Entry, message: Message) -> tuple[bool, float]:
+        """Send a message along its link, booking every try; whether it has arrived, and after how long."""
+        self._check_link(message.sender, message.receiver)
+        arrived, tries, seconds = self._weather.send()
+        for _ in range(tries):
+            n_bytes = sum(map(payload_bytes, message.bundles))
+            entry.book(message.sender, message.receiver, n_bytes, up=message.kind == "up")
+        return arrived, seconds
+
     def _exchange(self, entry: Entry, first: str, second: str, sent: Mapping[str, Bundle]) -> tuple[bool, float]:
-        """Send both ways over a link; whether both have arrived."""
+        """Send both ways over a link; whether both have arrived. What is kept of it is copied when it is kept."""
         works, slowest = True, 0.0
         for sender, receiver in ((first, second), (second, first)):
-            arrived, seconds = self._deliver(entry, Message(sender, receiver, "up", (sent[sender],)))
-            works, slowest = works and arrived is not None, max(slowest, seconds)
+            arrived, seconds = self._carry(entry, Message(sender, receiver, "up", (sent[sender],)))
+            works, slowest = works and arrived, max(slowest, seconds)
         return works, slowest
 
     def _links_between(self, present: Sequence[str]) -> list[tuple[str, str]]:
