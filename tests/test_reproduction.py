@@ -20,7 +20,7 @@ from dsfr.experiments.spec import read_spec, read_specs
 from dsfr.experiments.workers import compute
 from dsfr.reproduction import figures
 from dsfr.reproduction.claims import PRINTED, table_claims
-from dsfr.reproduction.document import to_markdown
+from dsfr.reproduction.document import Heading, Paragraph, to_markdown, to_page
 from dsfr.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS
 from dsfr.reproduction.report import read_evidence, render, summary, write_report
 from dsfr.reproduction.stored import REQUIRED, Results, check_complete
@@ -174,3 +174,10 @@ def test_one_row_of_wmsl_is_wild():
     values = load_values("wmsl")
     second, first = np.sort(values.X[:, values.feature_names.index("TotalHours")])[-2:]
     assert first == 40 * second
+
+
+def test_marks_of_the_page_are_html_and_nothing_else_is(tmp_path):
+    page = to_page([Heading(1, "A <b>title</b>"), Paragraph("**bold**, *slanted*, `code`, <script>")], tmp_path)
+    assert "<strong>bold</strong>, <em>slanted</em>, <code>code</code>, &lt;script&gt;" in page
+    assert "<script>" not in page
+    assert "<b>" not in page

@@ -128,8 +128,9 @@ def to_page(blocks: Sequence[Block], folder: Path) -> str:
 
 
 def _inline(text: str) -> str:
-    """Bold, code and links; everything else is text."""
+    """Bold, italics, code and links; everything else is text."""
     safe = html.escape(text, quote=False)
     safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
     safe = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", safe)
+    safe = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", safe)
     return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r'<a href="\2">\1</a>', safe)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +98,7 @@ def _what_was_run(evidence: Evidence) -> list[Block]:
         Heading(2, "What was run"),
         Points(
             [
-                f"dsfr {first['version']}, commit `{(first['git'] or 'unknown')[:12]}`, seed {spec['seed']}.",
+                f"dsfr {first['version']}, seed {spec['seed']}, commit {_commits(about)}.",
                 f"{spec['repetitions']} repetitions of {spec['folds']}-fold cross-validation, {spec['labels']} labels "
                 f"({spec['labels'] // spec['agents']} for each of {spec['agents']} agents), {spec['rules']} rules, "
                 f"fuzzifier {spec['fuzzifier']}, threshold {spec['tol']:g}, parameters from "
@@ -107,6 +109,16 @@ def _what_was_run(evidence: Evidence) -> list[Block]:
             ]
         ),
     ]
+
+
+def _commits(about: Mapping[str, Mapping[str, Any]]) -> str:
+    """The commit of the source, or each with its experiments where these were run with several."""
+    by_commit: dict[str, list[str]] = {}
+    for name, told in about.items():
+        by_commit.setdefault((told["git"] or "unknown")[:12], []).append(name)
+    if len(by_commit) == 1:
+        return f"`{next(iter(by_commit))}`"
+    return "; ".join(f"`{commit}` ({', '.join(sorted(names))})" for commit, names in by_commit.items())
 
 
 def _table(evidence: Evidence) -> list[Block]:
