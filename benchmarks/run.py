@@ -24,6 +24,8 @@ def with_results(readme: str) -> str:
     """The README's text with every marked block replaced by the stored output of its benchmark or experiment."""
     blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in NAMES} | {TABLE: "{}"}
     for path, form in blocks.items():
+        if f"<!-- {path} -->" not in readme:
+            continue
         block = f"<!-- {path} -->\n{form.format((ROOT / path).read_text().strip())}\n<!-- end -->"
         pattern = rf"<!-- {re.escape(path)} -->.*?<!-- end -->"
         readme = re.sub(pattern, lambda _, block=block: block, readme, flags=re.DOTALL)
