@@ -52,5 +52,5 @@ def _even_shares(available: npt.NDArray[np.int64], total: int) -> list[int]:
     shares = np.zeros_like(available)
     for _ in range(total):
         open_agents = np.flatnonzero(shares < available)
-        shares[open_agents[shares[open_agents].argmin()]] += 1
+        shares[open_agents[int(np.argmin(shares[open_agents]))]] += 1
     return [int(share) for share in shares]

@@ -74,7 +74,7 @@ def average(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
         return average_step(memory["own"], pull, n_links, penalty)
 
     def error(gradient: Array, apart: Array) -> float:
-        return float(((gradient + (1 + int(broadcast["diameter"])) * apart) / scale).max())
+        return float(np.max((gradient + (1 + int(broadcast["diameter"])) * apart) / scale))
 
     return copy_round(memory, broadcast, penalty, step, error)
 
@@ -101,7 +101,7 @@ def neighbor_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
         return (sums.total + pull) / (sums.mass + 2.0 * penalty * n_links)[:, None]
 
     def error(gradient: Array, apart: Array) -> float:
-        return float((gradient / mass + (1 + int(broadcast["diameter"])) * apart).max())
+        return float(np.max(gradient / mass + (1 + int(broadcast["diameter"])) * apart))
 
     return copy_round(memory, broadcast, penalty, step, error)
 

@@ -75,7 +75,7 @@ def _clusters_converge(evidence: Evidence) -> Claim:
         NOT_IN_TABLE,
         f"**{_yes(min(plain.values()) == 1)}**: runs of the plain iteration (rho_s = 0.1) with both residuals under "
         f"1e-4 by then: {_shares(plain)}. {LATER} its objective is within 1% of where it ends after "
-        f"{np.median(settled):.0f} rounds (median; at most {settled.max():.0f}). Ours settles centers and agreement "
+        f"{np.median(settled):.0f} rounds (median; at most {np.max(settled):.0f}). Ours settles centers and agreement "
         f"to 1e-4 in {_rounds(evidence, 'clusters')}.",
     )
 
