@@ -9,12 +9,17 @@ from hypothesis import strategies as st
 from dsfr.engines import EngineError, InProcessEngine
 from dsfr.engines.network import NetworkEngine
 from dsfr.engines.node import Message
-from dsfr.engines.topology import TOPOLOGIES, diameter, make_topology
+from dsfr.engines.topology import TOPOLOGIES, make_topology
 from dsfr.protocol import TASKS, Settings, make_shards, train
 from tests.tables import make_table, owners_of
 
 seeds = st.integers(0, 10_000)
 names = st.sampled_from(sorted(TOPOLOGIES))
+
+
+def diameter(topology):
+    """As networkx has it."""
+    return nx.diameter(nx.Graph({name: list(neighbors) for name, neighbors in topology.items()}))
 
 
 def agents_of(n):
@@ -166,6 +171,7 @@ def test_sums_and_maxima_are_those_of_all_agents(name, n, seed):
     assert engine.max("count", X1)["value"] == n
     assert sorted(float(part["value"][0]) for part in engine.gather("count", X1)) == list(range(1, n + 1))
     assert set(engine.present) == set(agents_of(n))
+    assert engine.diameter == diameter(make_topology(name, agents_of(n), seed=seed))
 
 
 def test_a_tree_costs_two_messages_per_agent_and_round():
@@ -194,7 +200,7 @@ class Loudmouth(NetworkEngine):
             start(task, verb, broadcast)
             return [Message("site-1", "site-3", "up", (X1,))]
 
-        object.__setattr__(self, "_nodes", self._nodes | {"site-1": _Wrapped(node, shout)})
+        self._nodes = self._nodes | {"site-1": _Wrapped(node, shout)}
 
 
 class _Wrapped:

@@ -14,7 +14,7 @@ from dsfr.core.consistency import MAX_DEFAULT_PAIRS, consistency_gram
 from dsfr.core.rules import Rules
 from dsfr.protocol import Settings
 from dsfr.protocol.plan import Leg, legs
-from dsfr.protocol.survey import MAX_WEIGHTS
+from dsfr.protocol.survey import check_size
 
 SAMPLE_ROWS = 20_000
 """Rows that computing is timed on."""
@@ -111,9 +111,7 @@ def make_plan(
     """
     if settings.solver == "decentralized":
         raise ValueError('solver="decentralized" cannot be planned: its rounds depend on graph and data')
-    n_weights = settings.n_rules * (n_features + 1)
-    if n_weights > MAX_WEIGHTS:
-        raise ValueError(f"{n_weights} weights are too many, at most {MAX_WEIGHTS} are allowed: plan with fewer rules")
+    check_size(settings, n_features)
     assumed = ASSUMED_ROUNDS["exact" if settings.sums_only else "admm"]
     clustering = assumed[0] if cluster_rounds is None else cluster_rounds
     solving = assumed[1] if weight_rounds is None else weight_rounds

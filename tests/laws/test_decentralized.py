@@ -203,6 +203,7 @@ def test_without_a_graph_there_are_no_neighbors():
         {"refresh_pairs": True},
         {"relaxation": 1.5},
         {"penalty": "balanced"},
+        {"cluster_penalty": 1.0},
     ],
 )
 def test_what_needs_a_coordinator_is_refused(told):

@@ -8,8 +8,6 @@ import click
 
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, examples, main
 
-FEW_ROUNDS = 6
-
 
 @main.command(
     epilog=examples(
@@ -45,10 +43,10 @@ def plan(rows: float, features: int, agents: int, topology: str | None, seed: in
     drawn = training_seed(seed)
     links = plan_links(agents, topology, latency=latency / 1e3, bandwidth=bandwidth * 1e6 / 8, seed=drawn)
     rounds = {name: options[name] for name in ("cluster_rounds", "weight_rounds")}
-    _show_plan(make_plan(int(rows), features, links, settings, **rounds))
+    _show_plan(make_plan(int(rows), features, links, settings, **rounds), assumed=few == "many")
 
 
-def _show_plan(made: Any) -> None:
+def _show_plan(made: Any, *, assumed: bool) -> None:
     from dsfr.console import show_table
 
     if made.links.n_agents == 1:
@@ -69,7 +67,6 @@ def _show_plan(made: Any) -> None:
         rows.insert(0, ["building the tree", "", str(n_messages), f"{n_bytes / 1e3:.1f}", ""])
     total = ["all", str(made.rounds), "", f"{made.bytes / 1e3:.1f}", f"{made.travelling:.3g}"]
     certain = "exact for these rounds" if made.exact else "estimated"
-    assumed = "" if made.rounds == FEW_ROUNDS else "Rounds of iterations are assumed (see --cluster-rounds). "
-    caption = f"{assumed}Kilobytes are {certain}."
+    caption = f"{'Rounds of iterations are assumed (see --cluster-rounds). ' * assumed}Kilobytes are {certain}."
     show_table("Plan", ["task", "rounds", "messages", "kB", "seconds on the way"], [*rows, total], caption=caption)
     click.echo(f"Computing takes each agent about {made.computing:.2g} s more, timed on this machine.")

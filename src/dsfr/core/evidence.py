@@ -54,18 +54,20 @@ class Evidence:
 
     def value(self, unlabeled_weight: float, ridge: float) -> float:
         """Log density of the labels at the best noise."""
-        prior, factor, _, q = self._solve(unlabeled_weight, ridge)
-        log_noise = np.log(2.0 * np.pi * q / self._n) + 1.0
-        log_posterior = 2.0 * np.log(np.diag(factor[0])).sum()
-        return float((np.log(prior).sum() - log_posterior - self._n * log_noise) / 2.0)
+        return self._value(*self._solve(unlabeled_weight, ridge))
 
-    def gradient(self, unlabeled_weight: float, ridge: float) -> Array:
-        """Derivatives by the logarithms of weight and ridge; shape (2,)."""
-        prior, factor, weights, q = self._solve(unlabeled_weight, ridge)
+    def value_and_gradient(self, unlabeled_weight: float, ridge: float) -> tuple[float, Array]:
+        """The log density, and its derivatives by the logarithms of weight and ridge; shape (2,)."""
+        solved = prior, factor, weights, q = self._solve(unlabeled_weight, ridge)
         posterior = np.diag(cho_solve(factor, np.eye(len(prior))))
         slopes = np.array([unlabeled_weight * self._penalty, np.full(len(prior), ridge)])
         gradient: Array = slopes @ (1.0 / prior - posterior - self._n / q * weights**2) / 2.0
-        return gradient
+        return self._value(*solved), gradient
+
+    def _value(self, prior: Array, factor: tuple[Array, bool], _: Array, q: float) -> float:
+        log_noise = np.log(2.0 * np.pi * q / self._n) + 1.0
+        log_posterior = 2.0 * np.log(np.diag(factor[0])).sum()
+        return float((np.log(prior).sum() - log_posterior - self._n * log_noise) / 2.0)
 
     def _solve(self, unlabeled_weight: float, ridge: float) -> tuple[Array, tuple[Array, bool], Array, float]:
         """Prior precisions, factor of the posterior's, its mean, and ``q``."""
@@ -92,7 +94,7 @@ def maximize_evidence(statistics: Statistics) -> Tuned | None:
 
     def loss(powers: Array) -> tuple[float, Array]:
         try:
-            value, slope = evidence.value(*unpacked(powers)), evidence.gradient(*unpacked(powers))
+            value, slope = evidence.value_and_gradient(*unpacked(powers))
         except LinAlgError:  # too small a ridge for working precision
             return np.inf, np.zeros(len(bounds))
         return -value, -np.log(10.0) * slope[-len(bounds) :]

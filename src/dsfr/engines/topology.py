@@ -65,11 +65,6 @@ def distances(topology: Mapping[str, Sequence[str]], root: str) -> dict[str, int
     return {name: int(found[name]) for name in topology}
 
 
-def diameter(topology: Mapping[str, Sequence[str]]) -> int:
-    """Links between the two agents that are farthest apart."""
-    return int(nx.diameter(nx.Graph({name: list(neighbors) for name, neighbors in topology.items()})))
-
-
 def _grid(n: int, seed: int) -> Any:
     """The first ``n`` cells of a grid as square as it goes, row by row."""
     columns = math.ceil(math.sqrt(n))

@@ -62,7 +62,14 @@ class Settings:
 
     def _check_decentralized(self) -> None:
         """Refuse what needs a coordinator."""
-        needs = {"tune": None, "rounds": "many", "width_pooling": "exact", "refresh_pairs": False, "relaxation": 1.0}
+        needs = {
+            "tune": None,
+            "cluster_penalty": None,
+            "rounds": "many",
+            "width_pooling": "exact",
+            "refresh_pairs": False,
+            "relaxation": 1.0,
+        }
         for name, value in needs.items():
             if getattr(self, name) != value:
                 raise ValueError(

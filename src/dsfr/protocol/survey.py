@@ -124,7 +124,7 @@ def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
             "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
         )
     look = look_of(seen, _declared(settings, int(seen["n_features"])))
-    _check_size(settings, len(look.ranges.low))
+    check_size(settings, len(look.ranges.low))
     return look
 
 
@@ -136,7 +136,14 @@ def look_of(seen: Bundle, declared: Ranges | None) -> FirstLook:
     return FirstLook(ranges, origin, unit if unit > 0.0 else 1.0, float(seen["ticket"]))
 
 
-def _check_size(settings: Settings, n_features: int) -> None:
+def check_size(settings: Settings, n_features: int) -> None:
+    """Refuse a system of weights that is too large to solve.
+
+    Raises
+    ------
+    ValueError
+        Naming the number of weights and the remedy.
+    """
     if settings.basis == "wavelets":
         n_weights, remedy = settings.n_nodes, "use fewer nodes"
     else:
