@@ -110,12 +110,12 @@ class Scan:
         TableError
             If there is no row.
         """
-        spool, rows = Spool(dtype), dict[str, SpooledRows]()
+        spool, rows = Spool(), dict[str, SpooledRows]()
         for number, block in enumerate(self.blocks()):
             owners = split_block(number, len(block.y), n_agents, seed) if block.owners is None else block.owners
             names, position = distinct_names(owners)
             for code, name in enumerate(names):
-                own = rows.setdefault(name, SpooledRows(spool, len(self.feature_names)))
+                own = rows.setdefault(name, SpooledRows(spool, len(self.feature_names), dtype))
                 own.append(*_part(block, position == code, whole=len(names) == 1))
         n_rows = sum(own.n_samples for own in rows.values())
         if n_rows == 0:
