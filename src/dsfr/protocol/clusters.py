@@ -185,7 +185,7 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_
     }
 
 
-def _start(engine: Engine, settings: Settings, population: Population, variation: Variation) -> Array:
+def _start(engine: Engine, settings: Settings, population: Population, variation: Variation = FIRST) -> Array:
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
     max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
     ticket = population.ticket
