@@ -50,6 +50,7 @@ def demo(seed: int, output: str) -> None:
     epilog=examples(
         "dsfr fit houses.csv --target price -o houses.dsfr",
         "dsfr fit houses.parquet --target price --agent-column region --solver exact -o houses.dsfr",
+        "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
     )
@@ -118,7 +119,7 @@ def fit(data: str, output: str, **options: Any) -> None:
 @click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, delimiter: str) -> None:
-    """Add a column of predictions of MODEL to the rows of DATA."""
+    """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
     from dsfr.console import watch_rows
     from dsfr.files import check_writable
     from dsfr.fitting import is_streamed
