@@ -1,6 +1,7 @@
 """How the time of a fit grows with rows, agents and rules: fitted exponents, a table (CSV) and a picture.
 
 Every fit has the same number of rounds of clustering, so that equal work is compared; one row in a hundred is labelled.
+Agents share 10,000 pairs of unlabelled rows; by default each has up to 10,000 of its own, which is shown beside it.
 
     python -m benchmarks.scaling [most rows]
 """
@@ -20,6 +21,7 @@ RESULTS = Path(__file__).parent / "results"
 ROUNDS, REPEATS = 10, 3
 AGENTS = (1, 2, 5, 10, 20, 50, 100)
 RULES = (2, 5, 10, 20, 50)
+PAIRS = 10_000
 REACH = {"rows": 1.05, "agents": 0.1}
 
 
@@ -30,15 +32,17 @@ def table_of(n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(np.arange(n) % 100 == 0, y, np.nan)
 
 
-def seconds(X: np.ndarray, y: np.ndarray, n_rules: int = 5, n_agents: int = 1) -> float:
+def seconds(X: np.ndarray, y: np.ndarray, n_rules: int = 5, n_agents: int = 1, n_pairs: int | None = None) -> float:
     """Median time of a fit; a new one each time."""
     times = []
     for _ in range(REPEATS):
         model = dsfr.SFRRegressor(
-            n_rules, n_agents=n_agents, solver="exact", tol=1e-12, max_rounds=ROUNDS, random_state=0, acceleration=None
+            n_rules, n_agents=n_agents, n_pairs=n_pairs, solver="exact", max_rounds=ROUNDS, random_state=0
         )
         start = time.perf_counter()
         model.fit(X, y)
+        if sum(info.stage == "clusters" for info in model.history_) != ROUNDS:
+            raise SystemExit("a fit has converged before its last round: the work was not the same")
         times.append(time.perf_counter() - start)
     return float(np.median(times))
 
@@ -54,8 +58,9 @@ def measure(most_rows: int) -> dict[str, tuple[list[int], list[float]]]:
     seconds(*table_of(200_000))  # compiled kernels are loaded once
     found = {"rows": (sizes, [seconds(*table_of(n)) for n in sizes])}
     X, y = table_of(middle)
-    found["agents"] = (list(AGENTS), [seconds(X, y, n_agents=count) for count in AGENTS])
+    found["agents"] = (list(AGENTS), [seconds(X, y, n_agents=count, n_pairs=PAIRS // count) for count in AGENTS])
     found["rules"] = (list(RULES), [seconds(X, y, n_rules=count) for count in RULES])
+    found["agents, own pairs"] = (list(AGENTS[::3]), [seconds(X, y, n_agents=count) for count in AGENTS[::3]])
     return found
 
 
@@ -65,7 +70,7 @@ def draw(found: dict[str, tuple[list[int], list[float]]], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(13, 3.2), layout="constrained")
     for axis, (what, (sizes, times)) in zip(axes, found.items(), strict=True):
         axis.loglog(sizes, times, "o-")
         axis.set(xlabel=what, title=f"exponent {exponent(sizes, times):.2f}")
@@ -91,10 +96,10 @@ def main() -> None:
     )
     missed = False
     for what, (sizes, times) in found.items():
-        print(f"{what:<8} {' '.join(f'{size:>9}' for size in sizes)}")
+        print(f"{what:<18} {' '.join(f'{size:>9}' for size in sizes)}")
         slope, reach = exponent(sizes, times), REACH.get(what)
         verdict = "" if reach is None else f", at most {reach:g}: {'yes' if slope <= reach else 'NO'}"
-        print(f"{'seconds':<8} {' '.join(f'{t:>9.3f}' for t in times)}   exponent {slope:.2f}{verdict}\n")
+        print(f"{'seconds':<18} {' '.join(f'{t:>9.3f}' for t in times)}   exponent {slope:.2f}{verdict}\n")
         missed |= reach is not None and slope > reach
     raise SystemExit(MISSED if missed else 0)
 

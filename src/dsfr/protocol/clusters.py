@@ -27,7 +27,7 @@ MEMORY = 10
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
 
-MAX_START_ROWS, SAMPLED_ROWS = 2**16, 2**14
+MAX_START_ROWS, SAMPLED_ROWS = 2**15, 2**14
 """Up to so many rows a start is found from all, of longer tables from a sample; the rounds that follow see all rows."""
 
 MAX_ELECTIONS = 10
