@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from click.core import ParameterSource
 
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main
 
+SLOW_SECONDS = 1.0
+"""Of faster trainings nobody asks where the time went."""
 METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 
 
@@ -47,11 +50,12 @@ def demo(seed: int, output: str) -> None:
     epilog=examples(
         "dsfr fit houses.csv --target price -o houses.dsfr",
         "dsfr fit houses.parquet --target price --agent-column region --solver exact -o houses.dsfr",
+        "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
     )
 )
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option(
     "--target", required=True, metavar="COL", help="Column to predict; rows where it is empty are unlabelled."
 )
@@ -84,18 +88,24 @@ def demo(seed: int, output: str) -> None:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @delimiter_option
 def fit(data: str, output: str, **options: Any) -> None:
-    """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE."""
+    """Train a model on DATA (CSV, CSV.gz, Parquet, .npy, or a folder of such files) and write it to FILE.
+
+    Folders and large files are read in batches: they need not fit into memory.
+    """
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
-    from dsfr.fitting import FitOptions, fit_table, refuse_without_effect
+    from dsfr.fitting import FitOptions, fit_files, fit_table, is_streamed, refuse_without_effect
     from dsfr.tables import read_table
 
     told = FitOptions(**options)
     refuse_without_effect(told.method, _given(click.get_current_context()))
     _refuse_same_file(data, output)
     check_writable(output)
-    with watch_rounds() as on_round:
-        outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
+    with watch_rounds() as watch:
+        if is_streamed(data):
+            outcome = fit_files(data, told, watch.on_round, watch.on_rows)
+        else:
+            outcome = fit_table(read_table(data, delimiter=told.delimiter), told, watch.on_round)
     outcome.model.save(output)
     _report_fit(outcome, output)
 
@@ -104,27 +114,36 @@ def fit(data: str, output: str, **options: Any) -> None:
     epilog=examples("dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv | head")
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option("-o", "--output", metavar="FILE", help="CSV, CSV.gz or Parquet file.  [default: CSV on standard output]")
 @click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, delimiter: str) -> None:
-    """Add a column of predictions of MODEL to the rows of DATA."""
+    """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
+    from dsfr.console import watch_rows
     from dsfr.files import check_writable
+    from dsfr.fitting import is_streamed
     from dsfr.model import load
-    from dsfr.tables import check_output_kind, read_table, to_csv, with_predictions, write_table
+    from dsfr.tables import check_output_kind, predicted_tables, read_table, to_csv, with_predictions, write_tables
 
     if output is not None:
         check_output_kind(output)
         _refuse_same_file(data, output)
         _refuse_same_file(model, output)
         check_writable(output)
-    table = with_predictions(read_table(data, delimiter=delimiter), load(model), column)
-    if output is None:
-        click.echo(to_csv(table, delimiter=delimiter), nl=False)
-        return
-    write_table(table, output, delimiter=delimiter)
-    click.echo(f"{table.num_rows} predictions in {output}", err=True)
+    with watch_rows("predicting") as on_rows:
+        if is_streamed(data):
+            from dsfr.streaming import scan
+
+            tables = predicted_tables(replace(scan(data, delimiter=delimiter), on_rows=on_rows), load(model), column)
+        else:
+            tables = iter([with_predictions(read_table(data, delimiter=delimiter), load(model), column)])
+        if output is None:
+            for number, table in enumerate(tables):
+                click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)
+            return
+        n_rows = write_tables(tables, output, delimiter=delimiter)
+    click.echo(f"{n_rows} predictions in {output}", err=True)
 
 
 @main.command(epilog=examples("dsfr explain houses.dsfr"))
@@ -163,6 +182,10 @@ def _report_fit(outcome: Any, output: str) -> None:
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
+    if outcome.report.seconds > SLOW_SECONDS:
+        show_table(
+            f"Time: {outcome.report.seconds:.1f} s", ["stage", "seconds", "share", "rows/s"], outcome.report.table()
+        )
     if training["n_agents"] > 1:
         show_ledger(outcome.ledger)
 
