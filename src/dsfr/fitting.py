@@ -32,11 +32,11 @@ WITHOUT_EFFECT = {
     "sfr-g": ("consistency", "pairs"),
     "s-sfr": ("consistency", "pairs", "smoothness"),
     "fr": ("consistency", "pairs", "smoothness"),
-    "lapwnn": ("consistency", "pairs", "fuzzifier", "width_scale"),
+    "lapwnn": ("auto", "consistency", "pairs", "fuzzifier", "width_scale"),
 }
 """By method, the options that its training never looks at."""
 TUNED = ("ridge", "consistency", "smoothness")
-"""What ``--tune`` chooses."""
+"""What ``--tune`` and ``--auto`` choose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,7 @@ class FitOptions:
     consistency: float
     smoothness: float
     ridge: float
+    auto: bool
     tune: str | None
     fuzzifier: float
     width_scale: float
@@ -87,9 +88,11 @@ def refuse_without_effect(method: str, given: Collection[str]) -> None:
     ValueError
         Naming the options and the methods that use them.
     """
-    chosen = [name for name in TUNED if name in given and "tune" in given]
-    if chosen:
-        raise ValueError(f"--tune chooses {', '.join('--' + name for name in chosen)}: leave out one or the other")
+    for chooser in ("auto", "tune"):
+        chosen = [name for name in TUNED if name in given and chooser in given]
+        if chosen:
+            names = ", ".join("--" + name for name in chosen)
+            raise ValueError(f"--{chooser} chooses {names}: leave out one or the other")
     useless = [name for name in WITHOUT_EFFECT[method] if name in given]
     if useless:
         told = ", ".join("--" + name.replace("_", "-") for name in useless)
@@ -211,6 +214,7 @@ def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> An
         return method.make(n_nodes=NODES_PER_RULE * options.rules, **shared)
     return method.make(
         n_rules=options.rules,
+        auto=options.auto,
         consistency=options.consistency,
         fuzzifier=options.fuzzifier,
         width_scale=options.width_scale,

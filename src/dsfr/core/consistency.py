@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dsfr.core.arrays import BLOCK_ROWS, Array, IntArray
+from dsfr.core.arrays import BLOCK_ROWS, Array, IntArray, row_blocks
 from dsfr.core.features import Basis
 from dsfr.core.threads import each_chunk
 
