@@ -44,8 +44,8 @@ class SFRRegressor(DistributedRegressor):
         likelihood of the labels, from the summed statistics alone: no label is held out, nothing more is sent, and the
         values given for these are not used. "loo" chooses them by leave-one-out errors, in two more rounds. The weights
         then come from sums, whatever the solver. ``tuned_`` has what was chosen.
-    n_models : int or "auto", default=1
-        Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
+    n_models : int, "auto" or None, default=None
+        Number of rule bases whose predictions are averaged (None: 1, or "auto" with ``auto=True``): of ``n_rules``, twice as many and so on, two of each, with
         different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
         its chance variation) or are stacked on leave-one-out predictions (``tune="loo"``). "auto" takes three numbers
         of rules, and more while they help. `explain` shows the strongest.
@@ -188,7 +188,7 @@ class SFRRegressor(DistributedRegressor):
         smoothness: float = 1e-4,
         ridge: float = 0.1,
         tune: str | None = None,
-        n_models: int | str = 1,
+        n_models: int | str | None = None,
         scaling: str = "range",
         relevance: str | None = None,
         firing: str = "sum",
