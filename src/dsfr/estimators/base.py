@@ -243,7 +243,12 @@ def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed:
         if len(bounds) != 2:
             raise ValueError(f"feature_ranges has {len(bounds)} rows; it needs two: lowest and highest values")
         ranges = (tuple(bounds[0].tolist()), tuple(bounds[1].tolist()))
-    return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
+    try:
+        return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
+    except ValueError as error:
+        if not getattr(estimator, "auto", False):
+            raise
+        raise ValueError(f"{error} (auto=True stands for {_listed(AUTO)})") from None
 
 
 def _complaints(
@@ -299,6 +304,10 @@ def _dtype(precision: Any) -> npt.DTypeLike:
 def _is_scan(X: Any) -> bool:
     """Whether rows come from a `dsfr.scan`; those who never make one need not load what reads files."""
     return hasattr(X, "shards")
+
+
+def _listed(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 def _defaults(estimator: DistributedRegressor) -> dict[str, Any]:
