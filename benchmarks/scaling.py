@@ -75,6 +75,8 @@ def draw(found: dict[str, tuple[list[int], list[float]]], path: Path) -> None:
         axis.loglog(sizes, times, "o-")
         axis.set(xlabel=what, title=f"exponent {exponent(sizes, times):.2f}")
         axis.set_ylim(min(times) / 3, max(times) * 3)
+        axis.set_xticks(sizes, [f"{size:.0e}" if size > 9999 else str(size) for size in sizes], minor=False)
+        axis.minorticks_off()
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("seconds of a fit")
     figure.savefig(path, dpi=120)

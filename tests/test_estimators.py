@@ -266,7 +266,16 @@ OTHER_VALUES = {
 @pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
 def test_every_parameter_reaches_the_training(table, estimator):
     X, _, y = table
-    elsewhere = {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+    elsewhere = {
+        "n_agents",
+        "topology",
+        "faults",
+        "min_agents",
+        "on_round",
+        "random_state",
+        "feature_ranges",
+        "precision",
+    }
     names = set(estimator().get_params()) - elsewhere
     for name in sorted(names):
         value = OTHER_VALUES[name]
@@ -276,6 +285,16 @@ def test_every_parameter_reaches_the_training(table, estimator):
             model = estimator(**{name: value}, **fast, random_state=0).fit(X, y)
         assert estimator().get_params()[name] != value
         assert model.model_.settings[name] == value
+
+
+def test_single_precision_rounds_the_features_and_little_else(table):
+    X, _, y = table
+    double, single = (
+        SFRRegressor(precision=name, random_state=0).fit(X, y).predict(X) for name in ("double", "single")
+    )
+    assert 0.0 < np.abs(double - single).max() < 1e-3 * np.std(double)
+    with pytest.raises(ValueError, match="precision='half' must be 'double' or 'single'"):
+        SFRRegressor(precision="half").fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ Rows are taken in tiles of `TILE`, turned so that every loop runs along the rows
 instructions, and a tile never leaves the nearest cache. numba is imported when first needed: it takes a second.
 """
 
-# The kernels are long because numba makes one nest of loops of them, and untyped because it infers their types.
+# Kernels are untyped because numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
-# ruff: noqa: C901
 from __future__ import annotations
 
 from functools import cache
@@ -91,9 +90,11 @@ class _Kernels:
         options = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
         # What kernels call is compiled into them and not kept by itself: kept, it could not be called from Python.
         inner = options | {"cache": False}
-        self.inverse_roots = njit(**inner)(register(**inner)(_inverse_roots))
-        self.cluster_sums = njit(**options)(_cluster_sums)
+        for part in (_inverse_roots, _scale_tile, _tile_distances, _tile_powers, _tile_roots, _add_tile, _add_squares):
+            register(**inner)(part)
         register(**inner)(_strengths)
+        self.inverse_roots = njit(**inner)(_inverse_roots)
+        self.cluster_sums = njit(**options)(_cluster_sums)
         self.rule_products = njit(**options)(_rule_products)
         self.rule_predictions = njit(**options)(_rule_predictions)
 
@@ -128,107 +129,139 @@ def _inverse_roots(values, order, roots, scratch):
         roots[t] = 1.0 + grown
 
 
+def _scale_tile(X, start, n_here, shift, scaling, limit, x):
+    """Scaled rows of a tile, one feature after the other; rows beyond the last stay as they are."""
+    for j in range(X.shape[1]):
+        for t in range(n_here):
+            x[j, t] = min(max((X[start + t, j] - shift[j]) * scaling[j], -limit), limit)
+
+
+def _tile_distances(x, centers, distances, nearest):
+    """Squared distances of a tile's rows to all centers, and the least of each row."""
+    n_centers, n_features = centers.shape
+    nearest[:] = np.inf
+    for k in range(n_centers):
+        distance = distances[k]
+        distance[:] = x.dtype.type(0.0)
+        for j in range(n_features % 4):
+            for t in range(TILE):
+                gap = x[j, t] - centers[k, j]
+                distance[t] += gap * gap
+        # Four features at a time, so that a sum is loaded and stored once for four.
+        for j in range(n_features % 4, n_features, 4):
+            m0, m1, m2, m3 = centers[k, j], centers[k, j + 1], centers[k, j + 2], centers[k, j + 3]
+            for t in range(TILE):
+                g0, g1, g2, g3 = x[j, t] - m0, x[j + 1, t] - m1, x[j + 2, t] - m2, x[j + 3, t] - m3
+                distance[t] += (g0 * g0 + g1 * g1) + (g2 * g2 + g3 * g3)
+        for t in range(TILE):
+            nearest[t] = min(nearest[t], distance[t])
+
+
+def _tile_powers(ratios, nearest, fuzzifier, power, weights, factor, scale):
+    """Turns distances into ratios ``r`` of the nearest to each; powers ``r^p``, and their sum over centers."""
+    one, zero = ratios.dtype.type(1.0), ratios.dtype.type(0.0)
+    scale[:] = 0.0
+    for k in range(len(ratios)):
+        ratio, weight = ratios[k], weights[k]
+        for t in range(TILE):
+            quotient = nearest[t] / ratio[t]
+            quotient = quotient if ratio[t] > zero else one
+            ratio[t] = quotient
+            factor[t] = quotient
+            weight[t] = one
+        if power == 0:
+            for t in range(TILE):
+                factor[t] = ratio[t] ** (1.0 / (fuzzifier - 1.0))
+        left = power
+        while left > 1:
+            if left & 1:
+                for t in range(TILE):
+                    weight[t] *= factor[t]
+            for t in range(TILE):
+                factor[t] *= factor[t]
+            left >>= 1
+        for t in range(TILE):
+            weight[t] *= factor[t]
+            scale[t] += weight[t]
+
+
+def _tile_roots(scale, fuzzifier, power, root, scratch):
+    """``s^(1-a)``, which is an inverse root of ``s`` where ``1/(a-1)`` is whole."""
+    if power == 1:
+        for t in range(TILE):
+            root[t] = 1.0 / scale[t]
+    elif power > 1:
+        _inverse_roots(scale, power, root, scratch)
+    else:
+        for t in range(TILE):
+            root[t] = scale[t] ** (1.0 - fuzzifier)
+
+
+def _add_tile(weights, x, total):
+    """Adds ``sum_t w_kt x_jt`` to the totals, four features at a time."""
+    zero, n_features = x.dtype.type(0.0), len(x)
+    for k in range(len(weights)):
+        weight = weights[k]
+        for j in range(n_features % 4):
+            summed = zero
+            for t in range(TILE):
+                summed += weight[t] * x[j, t]
+            total[k, j] += summed
+        for j in range(n_features % 4, n_features, 4):
+            s0, s1, s2, s3 = zero, zero, zero, zero
+            for t in range(TILE):
+                u = weight[t]
+                s0 += u * x[j, t]
+                s1 += u * x[j + 1, t]
+                s2 += u * x[j + 2, t]
+                s3 += u * x[j + 3, t]
+            total[k, j] += s0
+            total[k, j + 1] += s1
+            total[k, j + 2] += s2
+            total[k, j + 3] += s3
+
+
+def _add_squares(weights, x, centers, total):
+    """Adds ``sum_t w_kt (x_jt - m_kj)^2`` to the totals."""
+    for k in range(len(weights)):
+        for j in range(len(x)):
+            summed = x.dtype.type(0.0)
+            for t in range(TILE):
+                gap = x[j, t] - centers[k, j]
+                summed += weights[k, t] * gap * gap
+            total[k, j] += summed
+
+
 def _cluster_sums(X, shift, unit, centers, fuzzifier, power, squares):
     n_rows, n_features = X.shape
     n_centers = len(centers)
-    one, zero = X.dtype.type(1.0), X.dtype.type(0.0)
     limit = X.dtype.type(FARTHEST_ROW if X.itemsize == 8 else FARTHEST_SINGLE)
     mass, total, objective = np.zeros(n_centers), np.zeros((n_centers, n_features)), 0.0
-    x, scaling = np.zeros((n_features, TILE), X.dtype), one / unit
+    x, scaling = np.zeros((n_features, TILE), X.dtype), X.dtype.type(1.0) / unit
     ratios, weights = np.empty((n_centers, TILE), X.dtype), np.empty((n_centers, TILE), X.dtype)
     nearest, factor = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     scale, root, scratch = np.empty(TILE), np.empty(TILE), np.empty((2, TILE))
     for start in range(0, n_rows, TILE):
         n_here = min(TILE, n_rows - start)
-        for j in range(n_features):
-            for t in range(n_here):
-                x[j, t] = min(max((X[start + t, j] - shift[j]) * scaling[j], -limit), limit)
-        nearest[:] = np.inf
-        for k in range(n_centers):
-            ratio = ratios[k]
-            ratio[:] = zero
-            for j in range(n_features % 4):
-                for t in range(TILE):
-                    gap = x[j, t] - centers[k, j]
-                    ratio[t] += gap * gap
-            # Four features at a time, so that a sum is loaded and stored once for four.
-            for j in range(n_features % 4, n_features, 4):
-                m0, m1, m2, m3 = centers[k, j], centers[k, j + 1], centers[k, j + 2], centers[k, j + 3]
-                for t in range(TILE):
-                    g0, g1, g2, g3 = x[j, t] - m0, x[j + 1, t] - m1, x[j + 2, t] - m2, x[j + 3, t] - m3
-                    ratio[t] += (g0 * g0 + g1 * g1) + (g2 * g2 + g3 * g3)
-            for t in range(TILE):
-                nearest[t] = min(nearest[t], ratio[t])
-        scale[:] = 0.0
-        for k in range(n_centers):
-            ratio, weight = ratios[k], weights[k]
-            for t in range(TILE):
-                quotient = nearest[t] / ratio[t]
-                quotient = quotient if ratio[t] > zero else one
-                ratio[t] = quotient
-                factor[t] = quotient
-                weight[t] = one
-            if power == 0:
-                for t in range(TILE):
-                    factor[t] = ratio[t] ** (1.0 / (fuzzifier - 1.0))
-            left = power
-            while left > 1:
-                if left & 1:
-                    for t in range(TILE):
-                        weight[t] *= factor[t]
-                for t in range(TILE):
-                    factor[t] *= factor[t]
-                left >>= 1
-            for t in range(TILE):
-                weight[t] *= factor[t]
-                scale[t] += weight[t]
-        # sum_k u^a d = nearest * sum_k r^p / s^a = nearest * s^(1-a), and s^(1-a) is an inverse root of s.
-        if power == 1:
-            for t in range(TILE):
-                root[t] = 1.0 / scale[t]
-        elif power > 1:
-            _inverse_roots(scale, power, root, scratch)
-        else:
-            for t in range(TILE):
-                root[t] = scale[t] ** (1.0 - fuzzifier)
-        for t in range(n_here, TILE):
-            root[t] = 0.0
+        _scale_tile(X, start, n_here, shift, scaling, limit, x)
+        _tile_distances(x, centers, ratios, nearest)
+        _tile_powers(ratios, nearest, fuzzifier, power, weights, factor, scale)
+        _tile_roots(scale, fuzzifier, power, root, scratch)
+        root[n_here:] = 0.0
+        # sum_k u^a d = nearest * sum_k r^p / s^a = nearest * s^(1-a)
         for t in range(TILE):
             objective += nearest[t] * root[t]
             factor[t] = root[t] / scale[t]
         for k in range(n_centers):
-            ratio, weight = ratios[k], weights[k]
-            summed = zero
+            summed, weight = X.dtype.type(0.0), weights[k]
             for t in range(TILE):
-                u = weight[t] * ratio[t] * factor[t]
-                weight[t] = u
-                summed += u
+                weight[t] *= ratios[k, t] * factor[t]
+                summed += weight[t]
             mass[k] += summed
-            if squares:
-                for j in range(n_features):
-                    summed = zero
-                    for t in range(TILE):
-                        gap = x[j, t] - centers[k, j]
-                        summed += weight[t] * gap * gap
-                    total[k, j] += summed
-                continue
-            for j in range(n_features % 4):
-                summed = zero
-                for t in range(TILE):
-                    summed += weight[t] * x[j, t]
-                total[k, j] += summed
-            for j in range(n_features % 4, n_features, 4):
-                s0, s1, s2, s3 = zero, zero, zero, zero
-                for t in range(TILE):
-                    u = weight[t]
-                    s0 += u * x[j, t]
-                    s1 += u * x[j + 1, t]
-                    s2 += u * x[j + 2, t]
-                    s3 += u * x[j + 3, t]
-                total[k, j] += s0
-                total[k, j + 1] += s1
-                total[k, j + 2] += s2
-                total[k, j + 3] += s3
+        if squares:
+            _add_squares(weights, x, centers, total)
+        else:
+            _add_tile(weights, x, total)
     return mass, total, 0.5 * objective
 
 
@@ -237,9 +270,7 @@ def _strengths(X, start, n_here, shift, scaling, centers, sharpness, x, strength
     n_rules, n_features = centers.shape
     nearest, total, powers_of_two = scratch
     bits = powers_of_two.view(np.int64)
-    for j in range(n_features):
-        for t in range(n_here):
-            x[j, t] = min(max((X[start + t, j] - shift[j]) * scaling[j], -FARTHEST_ROW), FARTHEST_ROW)
+    _scale_tile(X, start, n_here, shift, scaling, FARTHEST_ROW, x)
     nearest[:] = np.inf
     for k in range(n_rules):
         strength = strengths[k]
