@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.explain import Rule, explain
+from dsfr.core.contributions import contributions
 from dsfr.core.model import Predictor
+from dsfr.core.rulebase import RuleBase
+from dsfr.explanation import Explanation, PredictionExplanation, explain_rules
 from dsfr.modelfile import read_model_file, write_model_file
+from dsfr.simplification import Simplification, simplify
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +29,47 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """Rows, labels, agents, rounds, bytes and termination of the training run."""
+    """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
 
     def predict(self, X: Any) -> Array:
         """Predictions for the rows of an array or a data frame, whose columns are found by name."""
-        return self.predictor.predict(_as_matrix(X, self.feature_names))
+        return self.predictor.predict(as_matrix(X, self.feature_names))
 
-    def explain(self) -> tuple[Rule, ...]:
-        """The rules, in the data's units; printing one shows it as a sentence."""
-        return explain(self.predictor, self.feature_names, self.target_name)
+    @property
+    def members(self) -> tuple[tuple[float, Predictor], ...]:
+        """Predictors and their shares: the prediction is their weighted sum."""
+        return ((1.0, self.predictor),)
+
+    def explain(self, X: Any = None) -> Explanation:
+        """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
+
+        With rows ``X``, what is low or high is judged among these, and each rule names the rows most typical of it;
+        without, among rows as the model remembers them.
+        """
+        base = RuleBase.of(self.members)
+        rows = None if X is None else as_matrix(X, self.feature_names)
+        width_scale = float(self.settings.get("width_scale", 1.0))
+        return explain_rules(base, self.feature_names, self.target_name, rows, width_scale)
+
+    def explain_prediction(self, row: Any) -> PredictionExplanation:
+        """One prediction taken apart by rules and features; the parts add up to it. ``row`` has one value a feature."""
+        X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
+        if len(X) != 1:
+            raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
+        parts = contributions(RuleBase.of(self.members), X[0])
+        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name)
+
+    def simplify(
+        self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01
+    ) -> Simplification:
+        """A model with fewer rules and sets, and what that costs in accuracy.
+
+        Rules that count for less than ``min_strength`` on every row are dropped; sets of a feature whose similarity (1
+        for equal ones) is at least ``similarity`` become one; rules that then have the same sets are joined. Rows
+        ``X``, with targets ``y`` if known, are what this is judged on; without, rows as the model remembers them.
+        """
+        rows = None if X is None else as_matrix(X, self.feature_names)
+        return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
 
     def renamed(self, feature_names: Sequence[str], target_name: str) -> Model:
         """The same model with other names for its columns."""
@@ -74,7 +109,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     )
 
 
-def _as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
+def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
+    """Rows of an array or data frame as the model's columns; refuses wrong shapes and missing values."""
     matrix = _numbers(_by_name(X, feature_names))
     if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
         raise ValueError(

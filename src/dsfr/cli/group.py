@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -59,6 +60,12 @@ def _one_letter(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 delimiter_option = click.option(
     "--delimiter", default=",", show_default=True, callback=_one_letter, help="Separator of a CSV file; \\t is a tab."
 )
+
+
+def refuse_same_file(source: str, output: str) -> None:
+    """Refuse to write over what is read."""
+    if Path(output).exists() and Path(output).samefile(source):
+        raise BadInputError(f"the output {output} is an input file: write elsewhere")
 
 
 def examples(*lines: str) -> str:

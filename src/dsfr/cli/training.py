@@ -1,4 +1,4 @@
-"""Commands around one model: demo, fit, predict, explain."""
+"""Commands that make and use a model: demo, fit, predict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main
+from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, delimiter_option, examples, main, refuse_same_file
 
 METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 
@@ -38,9 +38,9 @@ def demo(seed: int, output: str) -> None:
     )
     model = train_model(seed)
     click.echo(f"\nThe rules that {N_AGENTS} agents agreed on (SFR-ICR, {LABELS_PER_AGENT} labels each):\n")
-    click.echo("\n\n".join(map(str, model.explain())))
+    click.echo(model.explain())
     click.echo(f"\nModel file: {model.save(output).resolve()}")
-    click.echo(f"Next: dsfr explain {output}")
+    click.echo(f"Next: dsfr explain {output}, or dsfr report {output} -o report.html")
 
 
 @main.command(
@@ -92,7 +92,7 @@ def fit(data: str, output: str, **options: Any) -> None:
 
     told = FitOptions(**options)
     refuse_without_effect(told.method, _given(click.get_current_context()))
-    _refuse_same_file(data, output)
+    refuse_same_file(data, output)
     check_writable(output)
     with watch_rounds() as on_round:
         outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
@@ -116,8 +116,8 @@ def predict(model: str, data: str, output: str | None, column: str, delimiter: s
 
     if output is not None:
         check_output_kind(output)
-        _refuse_same_file(data, output)
-        _refuse_same_file(model, output)
+        refuse_same_file(data, output)
+        refuse_same_file(model, output)
         check_writable(output)
     table = with_predictions(read_table(data, delimiter=delimiter), load(model), column)
     if output is None:
@@ -125,23 +125,6 @@ def predict(model: str, data: str, output: str | None, column: str, delimiter: s
         return
     write_table(table, output, delimiter=delimiter)
     click.echo(f"{table.num_rows} predictions in {output}", err=True)
-
-
-@main.command(epilog=examples("dsfr explain houses.dsfr"))
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-def explain(model: str) -> None:
-    """Print the rules of MODEL as sentences, in the units of the data."""
-    from dsfr.model import load
-
-    loaded = load(model)
-    rules = loaded.explain()
-    training = loaded.training
-    click.echo(
-        f"{len(rules)} rules for {loaded.target_name}, from {training.get('n_samples', '?')} rows "
-        f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
-        "average of the rules' lines, weighted by how well each rule's conditions fit.\n"
-    )
-    click.echo("\n\n".join(map(str, rules)))
 
 
 def _given(ctx: click.Context) -> set[str]:
@@ -165,8 +148,3 @@ def _report_fit(outcome: Any, output: str) -> None:
     show_table("Trained", ["", ""], rows)
     if training["n_agents"] > 1:
         show_ledger(outcome.ledger)
-
-
-def _refuse_same_file(source: str, output: str) -> None:
-    if Path(output).exists() and Path(output).samefile(source):
-        raise BadInputError(f"the output {output} is an input file: write elsewhere")

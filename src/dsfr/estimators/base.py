@@ -24,6 +24,7 @@ from dsfr.engines import choose_engine
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Purpose
+from dsfr.record import record
 
 UNKNOWN = 1e299
 """An error bound this large says that nobody knows."""
@@ -152,6 +153,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
                 **({"tuned": _tuned(training, settings)} if settings.tune else {}),
+                **record(training.history, self.ledger_),
             },
         )
 
