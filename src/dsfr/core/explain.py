@@ -73,12 +73,15 @@ class Rule:
 
     def consequent(self) -> str:
         """The rule's line, without terms that hardly count."""
-        terms = [
-            f" {'-' if self.coefficients[j] < 0 else '+'} {readable(abs(self.coefficients[j]))}·{one_line(name)}"
+        return " ".join([f"THEN {self._target} = {readable(self.constant)}", *self.line_terms()])
+
+    def line_terms(self) -> list[str]:
+        """Signed terms of the line that count."""
+        return [
+            f"{'-' if self.coefficients[j] < 0 else '+'} {readable(abs(self.coefficients[j]))}·{one_line(name)}"
             for j, name in enumerate(self.feature_names)
             if self.terms[j]
         ]
-        return f"THEN {self._target} = {readable(self.constant)}{''.join(terms)}"
 
     @property
     def constant(self) -> float:
