@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dsfr.cli.group import delimiter_option, examples, main, refuse_same_file
+from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refuse_same_file
 
 
 @main.command(
@@ -33,3 +33,22 @@ def report(model: str, data: str | None, output: str, delimiter: str) -> None:
     with replacing(output) as file:
         file.write(page)
     click.echo(f"{output} ({len(page) / 1e3:.0f} kB): open it in a browser", err=True)
+
+
+@main.command(epilog=examples("dsfr export houses.dsfr -o houses.onnx", "dsfr export houses.dsfr -o houses.fml"))
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option("-o", "--output", required=True, metavar="FILE", help="A name that ends in .onnx, .fml or .xml.")
+@click.option("--double", is_flag=True, help="ONNX with double precision input and output.")
+def export(model: str, output: str, double: bool) -> None:
+    """Write MODEL for other programs: ONNX (needs the onnx package), or IEEE 1855 fuzzy markup."""
+    from dsfr.export import check_ending
+    from dsfr.export import export as write
+    from dsfr.files import check_writable
+    from dsfr.model import load
+
+    if check_ending(output) != ".onnx" and double:
+        raise BadInputError("--double is for ONNX: leave it out, FML has no other precision")
+    refuse_same_file(model, output)
+    check_writable(output)
+    write(load(model), output, double=double)
+    click.echo(f"model in {output}", err=True)
