@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dsfr.experiments.run import Progress as ExperimentProgress
 
 MAX_AGENTS_SHOWN = 20
+BLOCKS = "▁▂▃▄▅▆▇█"
+UNKNOWN = 1e299
+"""An error bound this large says that nobody knows."""
 
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
@@ -80,13 +83,40 @@ def watch_rounds() -> Iterator[Callable[[RoundInfo], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("reading", total=None)
 
+        bounds: dict[str, list[float]] = {}
+
         def on_round(info: RoundInfo) -> None:
-            # Without a coordinator nobody knows the objective.
-            objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
-            text = f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}"
-            progress.update(task, description=text)
+            bounds.setdefault(info.stage, []).append(info.error_bound)
+            progress.update(task, description=describe_round(info, bounds[info.stage]))
 
         yield on_round
+
+
+def describe_round(info: RoundInfo, bounds: Sequence[float]) -> str:
+    """One line about a round: objective, error bound, residuals, and how the bound has gone so far.
+
+    >>> describe_round(RoundInfo("weights", 3, 1.25, 0.1, 0.02, 1e-3), [1.0, 0.1, 1e-3])
+    'weights: round 3, objective 1.25, error 1.0e-03, residuals 1.0e-01 and 2.0e-02  █▆▁'
+    """
+    # Without a coordinator nobody knows the objective, and where agents share sums there are no residuals.
+    objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
+    residuals = (
+        f", residuals {info.primal_residual:.1e} and {info.dual_residual:.1e}" if info.primal_residual > 0 else ""
+    )
+    told = f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}{residuals}"
+    return f"{told}  {sparkline(bounds)}".rstrip()
+
+
+def sparkline(values: Sequence[float], width: int = 24) -> str:
+    """The last positive values as blocks, on a logarithmic scale; values nobody knows are left out.
+
+    >>> sparkline([1e3, 1e2, 10.0, 1.0])
+    '█▆▃▁'
+    """
+    logs = [math.log10(value) for value in values if 0 < value < UNKNOWN][-width:]
+    if len(logs) < 2 or max(logs) == min(logs):
+        return ""
+    return "".join(BLOCKS[round(7 * (log - min(logs)) / (max(logs) - min(logs)))] for log in logs)
 
 
 @contextmanager

@@ -82,19 +82,26 @@ def demo(seed: int, output: str) -> None:
 @click.option("--tol", default=1e-4, show_default=True, help="Relative accuracy of the agreed weights.")
 @click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
+@click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
 @delimiter_option
-def fit(data: str, output: str, **options: Any) -> None:
+def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE."""
+    from contextlib import ExitStack
+
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
     from dsfr.fitting import FitOptions, fit_table, refuse_without_effect
+    from dsfr.monitors import TensorBoard, together
     from dsfr.tables import read_table
 
     told = FitOptions(**options)
     refuse_without_effect(told.method, _given(click.get_current_context()))
     refuse_same_file(data, output)
     check_writable(output)
-    with watch_rounds() as on_round:
+    with ExitStack() as stack:
+        on_round = stack.enter_context(watch_rounds())
+        if tensorboard is not None:
+            on_round = together(on_round, stack.enter_context(TensorBoard(tensorboard)))
         outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
     outcome.model.save(output)
     _report_fit(outcome, output)
