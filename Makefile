@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lock bench reproduce picture clean
+.PHONY: help demo test check lint types imports format lock bench reproduce picture docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,10 @@ bench: $(READY) ## measure accuracy and speed, store the results and show them i
 reproduce: $(READY) ## run the paper's experiments that are not stored yet, render docs/reproduction.md and the README's table
 	$(BIN)/dsfr reproduce --output docs/reproduction/results --report docs
 	$(BIN)/python -m benchmarks.run --render
+
+docs: $(READY) ## build the site of the documents into build/site, running its gallery; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "to see it: $(BIN)/python -m http.server -d build/site"
 
 picture: $(READY) ## draw the picture of the README again
 	$(BIN)/python docs/picture.py

@@ -101,6 +101,13 @@ def test_labels_say_where_a_set_lies_among_the_rows():
     assert label(0.1) == "low"
 
 
+def test_the_two_values_of_a_column_have_two_names():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.where(np.arange(300) < 160, 1.0, 2.0), rng.random(300)])
+    rules = SFRRegressor(n_rules=2, random_state=0).fit(X, X[:, 0] + X[:, 1]).model_.explain(X)
+    assert sorted(rule.labels[0] for rule in rules) == ["high", "low"]
+
+
 @given(seed=seeds)
 def test_a_feature_with_the_same_set_in_every_rule_is_left_out_of_all(seed):
     predictor = predictor_of(seed)

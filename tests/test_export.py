@@ -5,7 +5,6 @@ import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
-import onnxruntime
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -16,6 +15,8 @@ from dsfr.cli import main
 from dsfr.export import export, to_fml, to_onnx
 from tests.tables import make_table
 from tests.test_explain import model_of, predictor_of, rows_of
+
+onnxruntime = pytest.importorskip("onnxruntime")
 
 seeds = st.integers(0, 10_000)
 few = settings(max_examples=20)

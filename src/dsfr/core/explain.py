@@ -114,7 +114,7 @@ def explain(
     strengths = base.strengths(X)
     mass = np.maximum(strengths.sum(axis=0), np.finfo(np.float64).tiny)
     means = np.einsum("nk,nk->k", strengths, base.lines(X)) / mass
-    places = np.column_stack([positions(base.centers[:, j], X[:, j]) for j in range(X.shape[1])])
+    places = np.column_stack([_places(base, X, j) for j in range(X.shape[1])])
     matters, terms = discrimination(base, X, strengths) >= SET_THRESHOLD, _term_sizes(base) >= TERM_THRESHOLD
     typical = _typical_rows(base, X) if are_data else np.empty((base.n_rules, 0), dtype=np.int64)
     return tuple(
@@ -139,6 +139,13 @@ def explain(
     )
 
 
+def _places(base: RuleBase, X: Array, j: int) -> Array:
+    """Part of the rows under each rule's center; the center of a cluster of equal values is only nearly one of them."""
+    return positions(base.centers[:, j], X[:, j], TIED * base.widths[:, j])
+
+
+TIED = 0.1
+"""Rows this near to a center, in widths of its set, count as level with it."""
 SILENT = 1e-6
 """Total strength over all rows under which a rule counts as never firing."""
 

@@ -12,14 +12,15 @@ LABEL_EDGES = (0.1, 0.3, 0.7, 0.9)
 on, very high from nine tenths on, and medium in between."""
 
 
-def positions(values: Array, column: Array) -> Array:
-    """Part of a column that lies under each value, ties counted half; 0 to 1.
+def positions(values: Array, column: Array, tolerance: Array | float = 0.0) -> Array:
+    """Part of a column that lies under each value, what is within the tolerance counted half; 0 to 1.
 
     >>> positions(np.array([2.0, 9.0]), np.array([1.0, 2.0, 3.0, 4.0]))
     array([0.375, 1.   ])
     """
     ordered = np.sort(column)
-    under = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
+    under = np.searchsorted(ordered, values - tolerance, side="left")
+    under = under + np.searchsorted(ordered, values + tolerance, side="right")
     part: Array = under / (2.0 * len(ordered))
     return part
 

@@ -25,8 +25,10 @@ function featureOptions(select, chosen = 0) {
 }
 
 function word(j, value) {
-  const edges = model.columns[j].edges;
-  return model.words[edges.filter((edge) => value >= edge).length];
+  const quantiles = model.columns[j].quantiles;
+  const under = quantiles.filter((q) => q < value).length, upTo = quantiles.filter((q) => q <= value).length;
+  const place = (under + upTo) / (2 * quantiles.length);
+  return model.words[model.word_edges.filter((edge) => place >= edge).length];
 }
 
 // ---- summary

@@ -21,6 +21,8 @@ from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of
 
 N_BINS = 36
+GRID = np.linspace(0.0, 1.0, 201)
+"""Where the distribution of a feature is told, for the words beside its slider."""
 MOST_POINTS = 1500
 """Rows in the plot of predicted against true values, evenly spaced over longer tables."""
 
@@ -36,6 +38,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "target": model.target_name,
         "lead": _lead(model, base),
         "words": list(LABELS),
+        "word_edges": list(LABEL_EDGES),
         "members": [_member(share, predictor) for share, predictor in base.members],
         "reference": base.typical_row.tolist(),
         "start": base.mean_output,
@@ -120,7 +123,7 @@ def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Pa
     low, high = float(ranges.low[j]), float(ranges.high[j])
     if high <= low:
         low, high = low - 1.0, high + 1.0
-    column: Payload = {"low": low, "high": high, "edges": np.quantile(among[:, j], LABEL_EDGES).tolist()}
+    column: Payload = {"low": low, "high": high, "quantiles": np.quantile(among[:, j], GRID).tolist()}
     column["histogram"] = None
     if with_histogram:
         counts, edges = np.histogram(among[:, j], bins=N_BINS, range=(low, high))
