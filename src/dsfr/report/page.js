@@ -25,8 +25,9 @@ function featureOptions(select, chosen = 0) {
 }
 
 function word(j, value) {
-  const quantiles = model.columns[j].quantiles;
-  const under = quantiles.filter((q) => q < value).length, upTo = quantiles.filter((q) => q <= value).length;
+  const { quantiles, low, high } = model.columns[j];
+  const near = 0.005 * (high - low); // the center of a cluster of equal values is only nearly one of them
+  const under = quantiles.filter((q) => q < value - near).length, upTo = quantiles.filter((q) => q <= value + near).length;
   const place = (under + upTo) / (2 * quantiles.length);
   return model.words[model.word_edges.filter((edge) => place >= edge).length];
 }

@@ -48,7 +48,8 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "rules": [_rule(rule) for rule in rules],
         "rules_hint": _rules_hint(data),
         "columns": [_column(base, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
-        "first_feature": int(np.argmax([sum(rule.matters[j] for rule in rules) for j in range(among.shape[1])])),
+        # What moves predictions most is what people want to see first.
+        "first_feature": int(np.argmax(base.shares @ np.abs(base.slopes) * among.std(axis=0))),
         "tiles": _tiles(model, base, data),
         "fit": _fit(model, data),
         "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
