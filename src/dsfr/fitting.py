@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dsfr.columns import Table, TableError, labels, listed, matrix, numbers
 from dsfr.core.arrays import Array
 from dsfr.core.consensus import RoundInfo
 from dsfr.datasets import hide_labels
@@ -15,7 +16,6 @@ from dsfr.engines import Ledger
 from dsfr.methods import METHODS
 from dsfr.metrics import nrmse
 from dsfr.model import Model
-from dsfr.tables import Table, TableError, labels, listed, matrix, numbers
 
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""

@@ -32,7 +32,9 @@ class Model:
     """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
 
     def predict(self, X: Any) -> Array:
-        """Predictions for the rows of an array or a data frame, whose columns are found by name."""
+        """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
+        if hasattr(X, "predictions"):
+            return np.concatenate([np.empty(0), *X.predictions(self)])
         return self.predictor.predict(as_matrix(X, self.feature_names))
 
     @property

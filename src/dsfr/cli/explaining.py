@@ -60,9 +60,10 @@ def explain(model: str, data: str | None, row: str | None, form: str, delimiter:
 @delimiter_option
 def simplify(model: str, data: str | None, output: str, similarity: float, min_strength: float, delimiter: str) -> None:
     """Write a model with fewer rules and sets, and say what it costs on DATA (or on rows drawn from MODEL)."""
+    from dsfr.columns import numbers
     from dsfr.files import check_writable
     from dsfr.model import load
-    from dsfr.tables import numbers, read_table
+    from dsfr.tables import read_table
 
     for source in (model, *([data] if data else [])):
         refuse_same_file(source, output)
@@ -89,7 +90,8 @@ def _introduction(model: Any, n_rules: int) -> str:
 
 
 def _matrix_of(data: str, model: Any, delimiter: str) -> Any:
-    from dsfr.tables import matrix, read_table
+    from dsfr.columns import matrix
+    from dsfr.tables import read_table
 
     return matrix(read_table(data, delimiter=delimiter), model.feature_names)
 

@@ -19,11 +19,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from dsfr.core.arrays import Array
 from dsfr.core.model import Predictor
-from dsfr.datasets import split_evenly
 from dsfr.engines import choose_engine
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
-from dsfr.protocol.shard import Purpose
+from dsfr.protocol.shard import Shard
+from dsfr.protocol.split import split_rows
+from dsfr.protocol.stages import FitReport, Stopwatch
 from dsfr.record import record
 
 UNKNOWN = 1e299
@@ -33,26 +34,30 @@ UNKNOWN = 1e299
 class DistributedRegressor(RegressorMixin, BaseEstimator):
     """A regressor whose rows may belong to several agents."""
 
-    def fit(self, X: Any, y: Any, agents: Any = None) -> Self:
+    fit_report_: FitReport
+
+    def fit(self, X: Any, y: Any = None, agents: Any = None) -> Self:
         """Train on labelled and unlabelled rows.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Features of all rows. Column names of a data frame are kept.
+        X : array-like of shape (n, d), or Scan
+            Features of all rows. Column names of a data frame are kept. A `dsfr.scan` of files has its targets and
+            owners in it, and is never in memory as a whole.
         y : array-like of shape (n,)
             Targets; NaN marks an unlabelled row.
         agents : array-like of shape (n,), default=None
             Who owns each row. Left out, rows are split at random over ``n_agents``.
         """
-        X, y = self._check_training_data(X, y)
-        seed = training_seed(self.random_state)
-        settings = self._settings(seed)
-        shards = make_shards(X, y, self._owners(agents, len(y), seed))
+        watch = Stopwatch()
+        with watch.stage("reading"):
+            settings, shards = self._scanned(X, y, agents) if _is_scan(X) else self._checked(X, y, agents)
+        tasks, topology = watch.around(TASKS), self.topology
         engine = choose_engine(
-            shards, TASKS, topology=self.topology, seed=seed, faults=self.faults, min_agents=self.min_agents
+            shards, tasks, topology=topology, seed=settings.seed, faults=self.faults, min_agents=self.min_agents
         )
         training = train(engine, settings, self.on_round)
+        self.fit_report_ = watch.report(training.n_samples)
         self.ledger_ = engine.ledger
         self.agents_ = list(shards)
         self.present_ = list(engine.present)
@@ -65,6 +70,8 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Predictions in the target's units; shape (n,)."""
         check_is_fitted(self, "model_")
+        if _is_scan(X):
+            return self.model_.predict(X)
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         _check_finite(X, self.model_.feature_names)
         predictions: Array = self.model_.predictor.predict(X)
@@ -89,6 +96,26 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def _settings(self, seed: int) -> Settings:
         raise NotImplementedError
 
+    def _checked(self, X: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+        """Settings and shards from arrays."""
+        X, y = self._check_training_data(X, y)
+        seed = training_seed(self.random_state)
+        settings = self._settings(seed)
+        owners = self._owners(agents, len(y), seed)
+        return settings, make_shards(X.astype(_dtype(self.precision), copy=False), y, owners)
+
+    def _scanned(self, rows: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+        """Settings and shards from files."""
+        if y is not None or agents is not None:
+            raise ValueError("a scan has its targets and owners in its columns: leave out y and agents")
+        settings = self._settings(training_seed(self.random_state))
+        n_agents = _checked_count(self.n_agents)
+        if rows.agent_column is not None and n_agents > 1:
+            raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
+        self._target_name, self.n_features_in_ = rows.target_name, len(rows.feature_names)
+        self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+        return settings, rows.shards(n_agents, settings.seed, _dtype(self.precision))
+
     def _check_training_data(self, X: Any, y: Any) -> tuple[Array, Array]:
         if y is None:
             raise ValueError(
@@ -110,8 +137,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
     def _owners(self, agents: Any, n_rows: int, seed: int) -> npt.NDArray[Any]:
         if agents is None:
-            rng = np.random.default_rng([seed, 0, Purpose.SPLIT])
-            return split_evenly(n_rows, _checked_count(self.n_agents), rng)
+            return split_rows(n_rows, _checked_count(self.n_agents), seed)
         owners: npt.NDArray[Any] = np.asarray(agents)
         if owners.ndim != 1:
             raise ValueError(f"agents has {owners.ndim} dimensions; it must be a 1d array, one owner per row")
@@ -159,7 +185,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
 
 _NOT_SETTINGS = frozenset(
-    {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+    {"n_agents", "precision", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
 )
 
 
@@ -221,6 +247,18 @@ def _not_converged(stage: str, bound: float, settings: Settings) -> str:
         f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
         f"({told}). {verdict}; for a better one {remedy}."
     )
+
+
+def _dtype(precision: Any) -> npt.DTypeLike:
+    kinds: dict[Any, npt.DTypeLike] = {"double": np.float64, "single": np.float32}
+    if precision not in kinds:
+        raise ValueError(f"precision={precision!r} must be 'double' or 'single'")
+    return kinds[precision]
+
+
+def _is_scan(X: Any) -> bool:
+    """Whether rows come from a `dsfr.scan`; those who never make one need not load what reads files."""
+    return hasattr(X, "shards")
 
 
 def _plain(value: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dsfr.columns import Table, TableError, numbers
 from dsfr.core.arrays import Array
 from dsfr.model import Model
-from dsfr.tables import Table, TableError, numbers
 
 
 @dataclass(frozen=True, slots=True)
