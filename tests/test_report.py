@@ -230,8 +230,7 @@ def test_notes_tell_what_is_wrong_with_the_data(trained):
     notes = [note["text"] for note in json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["notes"]]
     for text in (
         "1 rows of the data lack some feature",
-        "1 of 299 rows have depth outside what training has seen",
-        "1 of 299 rows have angle outside",
+        "2 of 299 rows lie outside what training has seen, in depth (1), angle (1)",
         "1 rows of the data repeat the inputs of another row",
         "99 of 299 rows of the data are unlabelled",
     ):

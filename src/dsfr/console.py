@@ -120,6 +120,16 @@ def sparkline(values: Sequence[float], width: int = 24) -> str:
 
 
 @contextmanager
+def working(description: str) -> Iterator[None]:
+    """A sign of life over something whose length is not known; silent when standard error is no terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        progress.add_task(description, total=None)
+        yield
+
+
+@contextmanager
 def count_steps(description: str, total: int) -> Iterator[Callable[[], None]]:
     """A bar over a known number of steps; silent when standard error is no terminal."""
     console = Console(stderr=True)

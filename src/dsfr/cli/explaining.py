@@ -61,6 +61,7 @@ def explain(model: str, data: str | None, row: str | None, form: str, delimiter:
 def simplify(model: str, data: str | None, output: str, similarity: float, min_strength: float, delimiter: str) -> None:
     """Write a model with fewer rules and sets, and say what it costs on DATA (or on rows drawn from MODEL)."""
     from dsfr.columns import numbers
+    from dsfr.console import working
     from dsfr.files import check_writable
     from dsfr.model import load
     from dsfr.tables import read_table
@@ -75,7 +76,8 @@ def simplify(model: str, data: str | None, output: str, similarity: float, min_s
         table = read_table(data, delimiter=delimiter)
         if loaded.target_name in table.column_names:
             y = numbers(table, loaded.target_name, allow_missing=True)
-    result = loaded.simplify(X, y, similarity=similarity, min_strength=min_strength)
+    with working("simplifying"):
+        result = loaded.simplify(X, y, similarity=similarity, min_strength=min_strength)
     result.model.save(output)
     click.echo(f"{result}\nmodel         {output}")
 

@@ -19,6 +19,7 @@ def report(model: str, data: str | None, output: str, delimiter: str) -> None:
 
     With DATA the page has histograms, typical rows, notes on the data and, if the target is there, errors.
     """
+    from dsfr.console import working
     from dsfr.files import check_writable, replacing
     from dsfr.model import load
     from dsfr.report import data_of_table, render
@@ -28,8 +29,9 @@ def report(model: str, data: str | None, output: str, delimiter: str) -> None:
         refuse_same_file(source, output)
     check_writable(output)
     loaded = load(model)
-    rows = None if data is None else data_of_table(read_table(data, delimiter=delimiter), loaded)
-    page = render(loaded, rows).encode()
+    with working("reading and rendering"):
+        rows = None if data is None else data_of_table(read_table(data, delimiter=delimiter), loaded)
+        page = render(loaded, rows).encode()
     with replacing(output) as file:
         file.write(page)
     click.echo(f"{output} ({len(page) / 1e3:.0f} kB): open it in a browser", err=True)

@@ -40,8 +40,10 @@ class Rule:
     target_name: str
     labels: tuple[str, ...]
     """"very low" to "very high" for every feature: where the center lies among all rows."""
+    importance: Array
+    """How much the rule's strength would change if the model could not see a feature, in parts of its mean; (d,)."""
     matters: tuple[bool, ...]
-    """Which features the rule's firing depends on, see `SET_THRESHOLD`."""
+    """Which features the rule's firing depends on: those whose importance reaches `SET_THRESHOLD`."""
     terms: tuple[bool, ...]
     """Which features its line depends on, see `TERM_THRESHOLD`."""
     mean_output: float
@@ -115,7 +117,7 @@ def explain(
     mass = np.maximum(strengths.sum(axis=0), np.finfo(np.float64).tiny)
     means = np.einsum("nk,nk->k", strengths, base.lines(X)) / mass
     places = np.column_stack([_places(base, X, j) for j in range(X.shape[1])])
-    matters, terms = discrimination(base, X, strengths) >= SET_THRESHOLD, _term_sizes(base) >= TERM_THRESHOLD
+    importance, terms = discrimination(base, X, strengths), _term_sizes(base) >= TERM_THRESHOLD
     typical = _typical_rows(base, X) if are_data else np.empty((base.n_rules, 0), dtype=np.int64)
     return tuple(
         Rule(
@@ -128,7 +130,8 @@ def explain(
             feature_names=tuple(feature_names),
             target_name=target_name,
             labels=tuple(label(place) for place in places[k].tolist()),
-            matters=tuple(matters[k].tolist()),
+            importance=importance[k],
+            matters=tuple((importance[k] >= SET_THRESHOLD).tolist()),
             terms=tuple(terms[k].tolist()),
             # A rule that fires nowhere on these rows says what it says at its center.
             mean_output=float(means[k] if mass[k] > SILENT else base.lines(base.centers[k][None])[0, k]),

@@ -137,6 +137,9 @@ function zeroLine() {
   return line;
 }
 
+// Texts with numbers in them in the order people expect: agent 9 before agent 10.
+function naturally(a, b) { return String(a).localeCompare(String(b), "en", { numeric: true }); }
+
 function sortableTable(header, rows) {
   const body = element("tbody");
   const fill = (order) => body.replaceChildren(...order.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, typeof cell === "number" ? cell.toLocaleString("en-US", { maximumFractionDigits: 1 }) : String(cell))))));
@@ -145,7 +148,7 @@ function sortableTable(header, rows) {
     sign = last === j ? -sign : (typeof rows[0]?.[j] === "number" ? -1 : 1);
     last = j;
     heads.forEach((head, i) => head.setAttribute("aria-sort", i === j ? (sign > 0 ? "ascending" : "descending") : "none"));
-    fill([...rows].sort((a, b) => sign * (a[j] > b[j] ? 1 : a[j] < b[j] ? -1 : 0)));
+    fill([...rows].sort((a, b) => sign * (typeof a[j] === "number" ? a[j] - b[j] : naturally(a[j], b[j]))));
   } }, name)));
   fill(rows);
   return element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body);

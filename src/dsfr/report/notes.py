@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dsfr.columns import listed
 from dsfr.core.rulebase import RuleBase
 from dsfr.model import Model
 from dsfr.report.data import ReportData
 
 RARE = 0.01
 """A rule with a smaller share of the rows is pointed out."""
+MOST_NAMED = 8
 OUTSIDE = 1e-9
 """Rows farther outside a feature's range than this part of it count as outside."""
 
@@ -77,13 +79,14 @@ def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
 def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
     ranges = model.members[0][1].ranges
     room = OUTSIDE * (ranges.high - ranges.low)
-    outside = ((ranges.low - room > data.X) | (ranges.high + room < data.X)).sum(axis=0)
-    for name, n_outside in zip(model.feature_names, outside.tolist(), strict=True):
-        if n_outside:
-            yield _warning(
-                f"{n_outside} of {len(data.X)} rows have {name} outside what training has seen: there the model "
-                "extrapolates."
-            )
-    for name, spread in zip(model.feature_names, np.ptp(data.X, axis=0).tolist(), strict=True):
-        if spread == 0 and len(data.X) > 1:
-            yield _remark(f"{name} is constant in the data.")
+    outside = (data.X < ranges.low - room) | (data.X > ranges.high + room)
+    if outside.any():
+        counts = sorted(zip(outside.sum(axis=0).tolist(), model.feature_names, strict=True), reverse=True)
+        named = listed([f"{name} ({count})" for count, name in counts if count], most=MOST_NAMED)
+        yield _warning(
+            f"{int(outside.any(axis=1).sum())} of {len(data.X)} rows lie outside what training has seen, in {named}: "
+            "there the model extrapolates."
+        )
+    constant = [name for name, spread in zip(model.feature_names, np.ptp(data.X, axis=0), strict=True) if spread == 0]
+    if constant and len(data.X) > 1:
+        yield _remark(f"Constant in the data: {listed(constant, most=MOST_NAMED)}.")

@@ -143,7 +143,7 @@ function cardOf(rule) {
   const card = element("article", { class: "card panel", "data-rule": rule.number, "aria-label": `Rule ${rule.number}` },
     element("header", {}, element("h3", {}, `Rule ${rule.number}`), element("span", { class: "mean" }, rule.mean_text)),
     element("div", { class: "share", title: rule.share_text }, bar),
-    element("ul", { class: "conditions" }, ...conditionsOf(rule)),
+    ...conditionsOf(rule),
     element("p", { class: "then" }, element("b", {}, "THEN "), rule.then.constant, ...rule.then.terms.flatMap((term) => [" ", element("span", {}, term)])),
     typicalOf(rule),
     element("div", { class: "actions" }, element("button", { type: "button", onclick: () => tryRow(rule.center) }, "Try its center")));
@@ -151,10 +151,22 @@ function cardOf(rule) {
   return card;
 }
 
+const MOST_CONDITIONS = 8;
+
+// All conditions in order; of many, the most important ones, and the others on demand.
 function conditionsOf(rule) {
-  if (!rule.conditions.length) return [element("li", {}, element("span", { class: "and" }, "IF"), element("span", {}, "always"))];
-  return rule.conditions.map((c, i) => element("li", {}, element("span", { class: "and" }, i ? "AND" : "IF"),
-    element("span", {}, `${model.features[c.feature]} is `, element("b", {}, c.label), " ", element("em", {}, c.about))));
+  const list = (items) => element("ul", { class: "conditions" }, ...items);
+  if (!rule.conditions.length) return [list([element("li", {}, element("span", { class: "and" }, "IF"), element("span", {}, "always"))])];
+  const important = [...rule.conditions].sort((a, b) => b.importance - a.importance).slice(0, MOST_CONDITIONS);
+  const first = rule.conditions.filter((c) => important.includes(c)), others = rule.conditions.filter((c) => !important.includes(c));
+  const shown = [list(first.map((c, i) => conditionOf(c, i ? "AND" : "IF")))];
+  if (others.length) shown.push(element("details", {}, element("summary", {}, `and ${others.length} conditions that matter less`), list(others.map((c) => conditionOf(c, "AND")))));
+  return shown;
+}
+
+function conditionOf(c, joint) {
+  return element("li", {}, element("span", { class: "and" }, joint),
+    element("span", {}, `${model.features[c.feature]} is `, element("b", {}, c.label), " ", element("em", {}, c.about)));
 }
 
 function typicalOf(rule) {
@@ -281,7 +293,7 @@ function fillTraining() {
     ledger.map((e) => [e.task + (["gather", "neighbor_sum"].includes(e.verb) ? " *" : ""), e.rounds, e.messages, e.bytes_down / 1e3, e.bytes_up / 1e3]),
     "* one agent's own contribution is seen by the coordinator or a neighbor, not only a sum");
   if (agents.length) fillTable("agents", ["agent", "rounds", "messages", "kB received", "kB sent"],
-    agents.map((e) => [e.agent, e.rounds, e.messages, e.bytes_received / 1e3, e.bytes_sent / 1e3]));
+    [...agents].sort((a, b) => naturally(a.agent, b.agent)).map((e) => [e.agent, e.rounds, e.messages, e.bytes_received / 1e3, e.bytes_sent / 1e3]));
 }
 
 function fillTable(id, header, rows, note = null) {
@@ -301,7 +313,7 @@ const CURVES = [["error_bound", "error bound"], ["primal_residual", "primal resi
 function drawStage(container, legend, rounds) {
   const positive = (key) => rounds.filter((info) => info[key] > 0 && info[key] < 1e299);
   const values = CURVES.flatMap(([key]) => positive(key).map((info) => info[key]));
-  if (!values.length) { container.replaceChildren(element("p", { class: "hint" }, "Solved in one round, from sums.")); return; }
+  if (!values.length || rounds.length < 2) { container.replaceChildren(element("p", { class: "hint" }, "Solved in one round, from sums.")); return; }
   const low = Math.min(...values), high = Math.max(...values);
   const plot = frame(container, { xRange: [rounds[0].round, rounds[rounds.length - 1].round], yRange: [low / 1.5, high * 1.5], logY: true, height: 240, xLabel: "round", label: "Residuals by round" });
   CURVES.forEach(([key, name], k) => {

@@ -95,6 +95,7 @@ def _rule(rule: Rule) -> Payload:
         {
             "feature": j,
             "label": rule.labels[j],
+            "importance": float(rule.importance[j]),
             "about": f"(about {readable(rule.centers[j])} ± {readable(rule.widths[j])})",
         }
         for j in range(len(rule.feature_names))
@@ -156,7 +157,9 @@ def _count(training: Mapping[str, Any], name: str) -> str:
 
 def _sent(training: Mapping[str, Any]) -> str:
     n_bytes = training.get("bytes")
-    return f"{n_bytes / 1e3:,.1f} kB sent" if isinstance(n_bytes, int) else ""
+    if not isinstance(n_bytes, int):
+        return ""
+    return f"{n_bytes / 1e3:,.1f} kB sent" if n_bytes < 1e6 else f"{n_bytes / 1e6:,.1f} MB sent"
 
 
 def _error(model: Model, data: ReportData | None) -> tuple[float, int] | None:
