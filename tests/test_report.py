@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dsfr import LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
+from dsfr.core.scaling import scale_features
 from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from tests.browser import chromium, requests_of
@@ -88,6 +89,20 @@ def test_the_page_predicts_what_the_model_predicts(browser, trained, tmp_path):
         np.testing.assert_allclose(
             part["features"], list(explained.contributions.values()), rtol=1e-9, atol=1e-9 * scale
         )
+
+
+def test_the_page_computes_intervals(browser, trained, tmp_path):
+    model, X, _ = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html"))
+    predictor, rows = model.predictor, X[:40].to_numpy()
+    half = "model.interval = arguments[0]; return arguments[1].map(row => halfWidth(model, row))"
+    assert page.execute_script(half, None, rows.tolist()) == [None] * 40
+    assert page.execute_script(half, {"kind": "constant", "half_width": 2.5}, rows.tolist()) == [2.5] * 40
+    H = predictor.basis.features(scale_features(rows, predictor.ranges))
+    root = np.random.default_rng(0).standard_normal((H.shape[1], H.shape[1]))
+    spread = {"noise": 0.3, "covariance": (root @ root.T).tolist()}
+    found = page.execute_script(half, {"kind": "scaled", "quantile": 1.7, "members": [spread]}, rows.tolist())
+    np.testing.assert_allclose(found, 1.7 * np.sqrt(0.09 + np.einsum("np,pq,nq->n", H, root @ root.T, H)), rtol=1e-9)
 
 
 def test_sliders_move_the_prediction(browser, trained, tmp_path):

@@ -79,7 +79,8 @@ def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
 def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
     ranges = model.members[0][1].ranges
     room = OUTSIDE * (ranges.high - ranges.low)
-    outside = (data.X < ranges.low - room) | (data.X > ranges.high + room)
+    rows = data.X
+    outside = (rows < ranges.low - room) | (rows > ranges.high + room)
     if outside.any():
         counts = sorted(zip(outside.sum(axis=0).tolist(), model.feature_names, strict=True), reverse=True)
         named = listed([f"{name} ({count})" for count, name in counts if count], most=MOST_NAMED)
