@@ -52,8 +52,9 @@ docs: $(READY) ## build the site of the documents into build/site, running its g
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "to see it: $(BIN)/python -m http.server -d build/site"
 
-picture: $(READY) ## draw the picture of the README again
+picture: $(READY) ## draw the pictures of the README again (needs Chromium)
 	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/screenshot.py
 
 lock: $(READY) ## resolve the locked dependencies again
 	$(BIN)/python -m pip install --quiet uv
