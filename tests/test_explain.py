@@ -1,6 +1,7 @@
 """Rules in words and predictions taken apart: parts add up, words fit, simpler models cost what they say."""
 
 import json
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,28 @@ def predictor_of(seed, n_rules=4, n_features=3, width=0.5):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Averaged(Model):
+    """A weighted average of predictors."""
+
+    parts: tuple = ()
+
+    @property
+    def members(self):
+        return self.parts
+
+    def predict(self, X):
+        return sum(share * part.predict(np.asarray(X, dtype=np.float64)) for share, part in self.parts)
+
+
+def average_of(seed, n_members=3, n_rules=4):
+    """An average of several random rule bases over the same columns."""
+    first = predictor_of(seed, n_rules)
+    others = [replace(predictor_of(seed + m, n_rules + m), ranges=first.ranges) for m in range(1, n_members)]
+    shares = np.random.default_rng(seed).dirichlet(np.ones(n_members)).tolist()
+    return Averaged(first, ("x0", "x1", "x2"), parts=tuple(zip(shares, [first, *others], strict=True)))
+
+
 def rows_of(seed, predictor, n_rows=200):
     rng = np.random.default_rng(seed + 1)
     low, high = predictor.ranges.low, predictor.ranges.high
@@ -52,24 +75,16 @@ def model_of(*predictors):
 
 @given(seed=seeds, n_members=st.integers(1, 3), n_rules=st.integers(1, 6), far=st.sampled_from([1.0, 30.0]))
 def test_contributions_add_up_to_the_prediction(seed, n_members, n_rules, far):
-    predictors = [predictor_of(seed + m, n_rules) for m in range(n_members)]
-    predictors = [dataclass_with_ranges(p, predictors[0].ranges) for p in predictors]
-    shares = np.random.default_rng(seed).dirichlet(np.ones(n_members))
-    base = RuleBase.of(list(zip(shares.tolist(), predictors, strict=True)))
-    for x in far * rows_of(seed, predictors[0], 5):
+    model = average_of(seed, n_members, n_rules)
+    base = RuleBase.of(model.members)
+    for x in far * rows_of(seed, model.predictor, 5):
         parts = contributions(base, x)
-        expected = sum(share * p.predict(x[None])[0] for share, p in base.members)
+        expected = model.predict(x[None])[0]
         size = abs(parts.start) + np.abs(parts.parts).sum() + abs(expected)
         assert abs(parts.prediction - expected) <= 1e-12 * size
         assert abs(parts.start + parts.by_rule.sum() - expected) <= 1e-12 * size
         assert abs(parts.start + parts.firing + parts.by_feature.sum() - expected) <= 1e-12 * size
         assert parts.strengths.sum() == pytest.approx(1.0)
-
-
-def dataclass_with_ranges(predictor, ranges):
-    return Predictor(
-        ranges, predictor.basis, predictor.weights, predictor.target_mean, predictor.target_scale, predictor.shares
-    )
 
 
 def test_at_the_typical_row_features_add_nothing():

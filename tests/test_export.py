@@ -14,7 +14,7 @@ from dsfr import LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.export import export, to_fml, to_onnx
 from tests.tables import make_table
-from tests.test_explain import model_of, predictor_of, rows_of
+from tests.test_explain import average_of, model_of, predictor_of, rows_of
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -53,6 +53,18 @@ def test_onnx_in_single_precision_is_the_model_to_a_ten_thousandth(seed, n_rules
     # float32 itself has seven digits: a target of 1e6 +/- 1 cannot be told to a ten thousandth of its deviation.
     room = 1e-4 * model.predictor.target_scale + 6e-8 * np.abs(expected)
     assert (np.abs(found - expected) <= room).all()
+
+
+@few
+@given(seed=seeds, n_members=st.integers(2, 4))
+def test_averages_of_several_rule_bases_too(seed, n_members):
+    model = average_of(seed, n_members)
+    X = rows_of(seed, model.predictor)
+    expected = model.predict(X)
+    size = max(part.target_scale for _, part in model.parts) + np.abs(expected)
+    assert np.max(np.abs(run_onnx(to_onnx(model, double=True), X) - expected) / size) <= 1e-9
+    with pytest.raises(ValueError, match="FML describes one"):
+        to_fml(model)
 
 
 @few

@@ -54,8 +54,10 @@ def test_a_file_keeps_rounds_tasks_and_agents(tmp_path, seed, n_agents, solver):
     X, _, y = make_table(seed)
     fitted = SFRRegressor(n_agents=n_agents, solver=solver, random_state=0).fit(X, y)
     training = dsfr.load(fitted.save(tmp_path / "m.dsfr")).training
-    assert [entry["round"] for entry in training["history"]] == [info.round for info in fitted.history_]
-    assert training["history"][-1]["error_bound"] == fitted.history_[-1].error_bound
+    rounds = [(info.stage, info.round) for info in fitted.history_]
+    kept = [(entry["stage"], entry["round"]) for entry in training["history"]]
+    assert kept == rounds if len(rounds) <= 100 else set(kept) <= set(rounds)
+    assert training["history"][-1]["error_bound"] == pytest.approx(fitted.history_[-1].error_bound, rel=1e-5)
     assert sum(entry["bytes_down"] + entry["bytes_up"] for entry in training["ledger"]) == fitted.ledger_.bytes
     assert {entry["agent"]: entry["bytes_sent"] for entry in training["agents"]} == {
         name: traffic.bytes_sent for name, traffic in fitted.ledger_.agents.items()
@@ -65,7 +67,7 @@ def test_a_file_keeps_rounds_tasks_and_agents(tmp_path, seed, n_agents, solver):
 def test_a_long_history_is_thinned_and_keeps_its_ends():
     rounds = [RoundInfo("weights", i, float("nan"), 1.0, 1.0, 1 / i) for i in range(1, 5001)]
     kept = record(rounds, Ledger())["history"]
-    assert len(kept) == 300
+    assert len(kept) == 100
     assert (kept[0]["round"], kept[-1]["round"]) == (1, 5000)
     assert kept[0]["objective"] is None
 

@@ -18,6 +18,7 @@ from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from tests.browser import chromium, requests_of
 from tests.tables import make_table, owners_of
+from tests.test_explain import average_of, rows_of
 
 HOSTILE = (
     "<script>document.title='owned'</script>",
@@ -89,6 +90,16 @@ def test_the_page_predicts_what_the_model_predicts(browser, trained, tmp_path):
         np.testing.assert_allclose(
             part["features"], list(explained.contributions.values()), rtol=1e-9, atol=1e-9 * scale
         )
+
+
+def test_a_page_of_several_rule_bases_predicts_their_average(browser, tmp_path):
+    model = average_of(7)
+    X = rows_of(7, model.predictor)
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, model.predict(X)))
+    found = page.execute_script("return arguments[0].map(row => predict(model, row))", X.tolist())
+    np.testing.assert_allclose(found, model.predict(X), rtol=1e-9)
+    assert column(page, "#rule-count") == ["15 of 15 rules"]
+    assert page.get_log("browser") == []
 
 
 def test_the_page_computes_intervals(browser, trained, tmp_path):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dsfr.core.consensus import RoundInfo
     from dsfr.engines import Ledger
 
-MAX_ROUNDS = 300
+MAX_ROUNDS = 100
 """Rounds kept of each stage, evenly spaced; first and last are among them."""
 MAX_AGENTS = 200
 """Agents kept, those with most to carry."""
@@ -92,7 +92,11 @@ def _thinned(history: Sequence[RoundInfo]) -> list[RoundInfo]:
 
 
 def _plain(entry: object, name: str, without: str = "") -> dict[str, Any]:
-    fields = {key: getattr(entry, key) for key in _KINDS[name] if key != without}
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in fields.items()
-    }
+    return {key: _number(getattr(entry, key)) for key in _KINDS[name] if key != without}
+
+
+def _number(value: Any) -> Any:
+    """Six digits of a number are enough to draw; what is not finite is not known."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.6g}") if math.isfinite(value) else None
