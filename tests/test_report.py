@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dsfr
 from dsfr import LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.scaling import scale_features
@@ -262,6 +263,20 @@ def test_notes_tell_what_is_wrong_with_the_data(trained):
     ):
         assert any(note.startswith(text) for note in notes), (text, notes)
     assert "Made without data" in html.unescape(render(model))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"solver": "exact", "unlabeled": "graph"}, {"feature_ranges": [[-9] * 3, [999] * 3]}]
+)
+def test_the_code_to_reproduce_trains_the_same_model(given, tmp_path):
+    X, _, y = make_table(1)
+    owners = owners_of(1, 120, 3)
+    model = SFRRegressor(random_state=5, **given).fit(X, y, agents=owners).model_
+    for told in (model, dsfr.load(model.save(tmp_path / "m.dsfr"))):
+        payload = json.loads(re.search(r'id="model">(.*?)</script>', render(told))[1])
+        namespace = {"X": X, "y": y, "owners": owners}
+        exec(payload["reproduce"]["code"], namespace)
+        np.testing.assert_allclose(namespace["training"].predictor.predict(X), model.predict(X), rtol=1e-10)
 
 
 def test_data_that_do_not_fit_are_refused(trained):
