@@ -267,7 +267,16 @@ OTHER_VALUES = {
 @pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
 def test_every_parameter_reaches_the_training(table, estimator):
     X, _, y = table
-    elsewhere = {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+    elsewhere = {
+        "n_agents",
+        "topology",
+        "faults",
+        "min_agents",
+        "on_round",
+        "random_state",
+        "feature_ranges",
+        "precision",
+    }
     names = set(estimator().get_params()) - elsewhere
     for name in sorted(names):
         value = OTHER_VALUES[name]

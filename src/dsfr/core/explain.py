@@ -144,11 +144,12 @@ def explain(
 
 def _places(base: RuleBase, X: Array, j: int) -> Array:
     """Part of the rows under each rule's center; the center of a cluster of equal values is only nearly one of them."""
-    return positions(base.centers[:, j], X[:, j], TIED * base.widths[:, j])
+    return positions(base.centers[:, j], X[:, j], TIED * float(base.widths[:, j].min()))
 
 
 TIED = 0.1
-"""Rows this near to a center, in widths of its set, count as level with it."""
+"""Rows this near to a center, in widths of the feature's narrowest set, count as level with it. The same distance for
+all rules, so that a higher center never has a lower name."""
 SILENT = 1e-6
 """Total strength over all rows under which a rule counts as never firing."""
 
