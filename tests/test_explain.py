@@ -1,7 +1,7 @@
 """Rules in words and predictions taken apart: parts add up, words fit, simpler models cost what they say."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from dsfr import SFRRegressor
 from dsfr.cli import main
 from dsfr.core.contributions import contributions
 from dsfr.core.explain import SET_THRESHOLD, TERM_THRESHOLD, discrimination
+from dsfr.core.mixture import Member, Mixture, Scores
 from dsfr.core.model import Predictor
 from dsfr.core.rulebase import RuleBase
 from dsfr.core.rules import Rules
@@ -41,26 +42,17 @@ def predictor_of(seed, n_rules=4, n_features=3, width=0.5):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Averaged(Model):
-    """A weighted average of predictors."""
-
-    parts: tuple = ()
-
-    @property
-    def members(self):
-        return self.parts
-
-    def predict(self, X):
-        return sum(share * part.predict(np.asarray(X, dtype=np.float64)) for share, part in self.parts)
-
-
 def average_of(seed, n_members=3, n_rules=4):
     """An average of several random rule bases over the same columns."""
     first = predictor_of(seed, n_rules)
     others = [replace(predictor_of(seed + m, n_rules + m), ranges=first.ranges) for m in range(1, n_members)]
-    shares = np.random.default_rng(seed).dirichlet(np.ones(n_members)).tolist()
-    return Averaged(first, ("x0", "x1", "x2"), parts=tuple(zip(shares, [first, *others], strict=True)))
+    rng = np.random.default_rng(seed)
+    low, high = first.ranges.low, first.ranges.high
+    limits = Ranges(low + 0.1 * (high - low), high) if seed % 2 else None
+    members = [replace(predictor, limits=limits) for predictor in (first, *others)]
+    scores = Scores(np.sort(rng.exponential(size=30)), np.arange(1.0, 31.0))
+    mixture = Mixture(tuple(map(Member, members, rng.dirichlet(np.ones(n_members)).tolist())), scores)
+    return Model(mixture.strongest, ("x0", "x1", "x2"), mixture=mixture)
 
 
 def rows_of(seed, predictor, n_rows=200):
@@ -155,16 +147,55 @@ def test_what_is_left_out_of_a_line_moves_it_by_less_than_the_threshold(seed):
 
 
 @given(seed=seeds, width_scale=st.sampled_from([1.0, 2.0]))
-def test_stand_in_rows_have_the_model_s_mean_and_lie_within_its_ranges(seed, width_scale):
+def test_stand_in_rows_have_the_model_s_mean_and_spread_and_lie_within_its_ranges(seed, width_scale):
     predictor = predictor_of(seed, width=0.2)
     predictor.basis.centers[:] *= 0.3
-    base = RuleBase.of([(1.0, predictor)])
-    rows = base.stand_in_rows(width_scale)
+    base = RuleBase.of([(1.0, predictor)], [width_scale])
+    rows = base.stand_in_rows()
     assert (rows >= predictor.ranges.low).all()
     assert (rows <= predictor.ranges.high).all()
     spread = predictor.ranges.high - predictor.ranges.low
     assert np.abs(rows.mean(axis=0) - base.typical_row).max() <= 0.02 * spread.max()
-    np.testing.assert_array_equal(rows, base.stand_in_rows(width_scale))
+    np.testing.assert_array_equal(rows, base.stand_in_rows())
+    within = base.shares @ (base.widths / width_scale) ** 2 + base.shares @ (base.centers - base.typical_row) ** 2
+    np.testing.assert_allclose(rows.std(axis=0), np.sqrt(within), rtol=0.1)
+
+
+@given(seed=seeds)
+def test_of_several_models_the_strongest_is_explained_unless_all_are_asked_for(seed):
+    model = average_of(seed)
+    alone = model_of(model.predictor)
+    shown = model.explain()
+    assert [rule.number for rule in shown] == list(range(1, len(shown) + 1))
+    for rule, own in zip(shown, alone.explain(), strict=True):
+        np.testing.assert_array_equal(rule.centers, own.centers)
+        assert (rule.consequent(), rule.share) == (own.consequent(), pytest.approx(own.share))
+    every = model.explain(all_models=True)
+    assert [rule.member for rule in every] == sorted(rule.member for rule in every)
+    assert len(every) == sum(len(predictor.shares) for _, predictor in model.members)
+    assert sum(rule.share for rule in every) == pytest.approx(3.0)
+
+
+@given(seed=seeds)
+@settings(max_examples=15)
+def test_an_average_is_simplified_member_by_member(seed):
+    model = average_of(seed)
+    X = rows_of(seed, model.predictor)
+    result = model.simplify(X, similarity=0.3)
+    assert result.sets[1] < result.sets[0]
+    moved = result.model.predict(X) - model.predict(X)
+    assert result.change == pytest.approx(np.sqrt(np.mean(moved**2)) / model.predictor.target_scale)
+    assert [share for share, _ in result.model.members] == [share for share, _ in model.members]
+    assert result.model.half_widths([0.9]) == {}  # it has other errors than the ones that were counted
+    assert model.simplify(X, similarity=1.0, min_strength=0.0).model is model
+
+
+def test_an_interval_is_told_where_the_model_knows_it():
+    model = average_of(0)
+    explained = model.explain_prediction(rows_of(0, model.predictor)[0])
+    assert explained.half_width == model.half_width(0.9)
+    assert "90% of targets lie between" in str(explained)
+    assert model.half_widths([0.5, 0.999]) == {0.5: model.half_width(0.5)}
 
 
 def test_discrimination_of_a_single_rule_is_zero():

@@ -11,9 +11,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from dsfr import SFRRegressor, plot
-from dsfr.core.rulebase import RuleBase
 from tests.tables import make_table, owners_of
-from tests.test_explain import model_of, predictor_of
+from tests.test_explain import average_of, model_of, predictor_of, rows_of
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def test_sets_are_the_model_s(fitted):
 def test_a_response_without_rows_goes_through_the_typical_row(fitted):
     model = fitted[0].model_
     x, y = plot.response(model, "speed").lines[-1].get_xydata().T
-    rows = np.tile(RuleBase.of(model.members).typical_row, (len(x), 1))
+    rows = np.tile(model.rule_base.typical_row, (len(x), 1))
     rows[:, 0] = x
     np.testing.assert_allclose(y, model.predict(rows))
     at = [1.0, 2.0, 3.0]
@@ -85,6 +84,19 @@ def test_points_are_true_and_predicted_values(fitted):
     some = np.where(np.arange(len(y)) % 2, y, np.nan)
     points = plot.predictions(estimator.model_, X, some).collections[0].get_offsets()
     np.testing.assert_allclose(points, np.column_stack([y, estimator.predict(X)])[1::2])
+
+
+def test_intervals_are_drawn_where_the_model_knows_them():
+    model = average_of(2)
+    X = rows_of(2, model.predictor)
+    half = model.half_width(0.8)
+    bars = plot.predictions(model, X, model.predict(X), coverage=0.8).collections[0].get_segments()
+    np.testing.assert_allclose([bar[1][1] - bar[0][1] for bar in bars], 2 * half, rtol=1e-6)
+    ax = plot.response(model, 0, coverage=0.8)
+    _, y = ax.lines[-1].get_xydata().T
+    outline = ax.collections[0].get_paths()[0].vertices
+    assert outline[:, 1].max() == pytest.approx(y.max() + half)
+    assert outline[:, 1].min() == pytest.approx(y.min() - half)
 
 
 def test_bars_are_the_ledger_s_bytes(fitted):

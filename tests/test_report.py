@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr import LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
-from dsfr.core.scaling import scale_features
 from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from tests.browser import chromium, requests_of
@@ -99,22 +98,27 @@ def test_a_page_of_several_rule_bases_predicts_their_average(browser, tmp_path):
     page = opened(browser, write_report(model, tmp_path / "r.html", X, model.predict(X)))
     found = page.execute_script("return arguments[0].map(row => predict(model, row))", X.tolist())
     np.testing.assert_allclose(found, model.predict(X), rtol=1e-9)
+    strongest = len(model.predictor.shares)
+    assert column(page, "#rule-count") == [f"{strongest} of {strongest} rules"]
+    page.execute_script("const e = byId('rule-member'); e.value = ''; e.dispatchEvent(new Event('input'))")
     assert column(page, "#rule-count") == ["15 of 15 rules"]
     assert page.get_log("browser") == []
 
 
-def test_the_page_computes_intervals(browser, trained, tmp_path):
-    model, X, _ = trained
-    page = opened(browser, write_report(model, tmp_path / "r.html"))
-    predictor, rows = model.predictor, X[:40].to_numpy()
-    half = "model.interval = arguments[0]; return arguments[1].map(row => halfWidth(model, row))"
-    assert page.execute_script(half, None, rows.tolist()) == [None] * 40
-    assert page.execute_script(half, {"kind": "constant", "half_width": 2.5}, rows.tolist()) == [2.5] * 40
-    H = predictor.basis.features(scale_features(rows, predictor.ranges))
-    root = np.random.default_rng(0).standard_normal((H.shape[1], H.shape[1]))
-    spread = {"noise": 0.3, "covariance": (root @ root.T).tolist()}
-    found = page.execute_script(half, {"kind": "scaled", "quantile": 1.7, "members": [spread]}, rows.tolist())
-    np.testing.assert_allclose(found, 1.7 * np.sqrt(0.09 + np.einsum("np,pq,nq->n", H, root @ root.T, H)), rtol=1e-9)
+def test_the_page_shows_intervals_and_their_coverage(browser, tmp_path):
+    model = average_of(7)
+    X = rows_of(7, model.predictor)
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, model.predict(X)))
+    assert column(page, "#coverage option") == ["50%", "80%", "90%", "95%"]
+    for coverage in (0.9, 0.5):
+        page.execute_script(
+            "const e = byId('coverage'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", f"{coverage:.0%}"
+        )
+        low, high = map(float, re.findall(r"-?[\d.]+", column(page, "#interval-text")[0]))
+        value = float(page.find_element("id", "prediction").get_attribute("data-value"))
+        half = model.half_width(coverage)
+        assert (low, high) == (pytest.approx(value - half, rel=1e-3), pytest.approx(value + half, rel=1e-3))
+    assert "holds 100.0% of them" in column(page, "#fit-hint")[0]
 
 
 def test_sliders_move_the_prediction(browser, trained, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.contributions import Contributions
 from dsfr.core.explain import Rule, explain
-from dsfr.core.rulebase import RuleBase
+from dsfr.core.rulebase import Members, RuleBase
 from dsfr.core.words import one_line, readable
 
 
@@ -40,6 +40,8 @@ class PredictionExplanation:
     row: Array
     feature_names: tuple[str, ...]
     target_name: str
+    half_width: float | None = None
+    """Half the width of an interval that holds the target with `SHOWN_COVERAGE`, if the model knows it."""
 
     @property
     def prediction(self) -> float:
@@ -95,10 +97,17 @@ class PredictionExplanation:
             readable(value) if i in (0, len(lines) - 1) else _signed(value) for i, (_, value, _) in enumerate(lines)
         ]
         digits = max(map(len, numbers))
-        return "\n".join(
+        told = [
             f"{name:<{width}}  {number:>{digits}}  {note}".rstrip()
             for (name, _, note), number in zip(lines, numbers, strict=True)
-        )
+        ]
+        return "\n".join([*told, *self._interval()])
+
+    def _interval(self) -> list[str]:
+        if self.half_width is None:
+            return []
+        low, high = (readable(self.prediction + sign * self.half_width) for sign in (-1, 1))
+        return [f"{SHOWN_COVERAGE:.0%} of targets lie between {low} and {high}"]
 
     def _features(self) -> list[tuple[str, float, float, float]]:
         """Name, part, value and usual value of every feature, the largest part first."""
@@ -117,12 +126,26 @@ SHOWN_STRENGTH = 0.005
 """Rules that count for less are not named in the text of a prediction; their parts are in the numbers."""
 
 
-def explain_rules(
-    base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array | None, width_scale: float
-) -> Explanation:
+SHOWN_COVERAGE = 0.9
+"""Coverage of the interval in the text of a prediction."""
+
+
+def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], members: Members) -> list[float]:
+    """For every member, how many times the deviation of a cluster the width of its set is.
+
+    Rules that fire by the mean over features have sets wider by the root of their number (with relevances, of the
+    number of those that matter, which is not kept: their clusters are then remembered as narrower than they are).
+    """
+    described = training.get("models", [])
+    told = described if len(described) == len(members) else [settings] * len(members)
+    wider = members[0][1].n_features ** 0.5 if settings.get("firing") == "mean" else 1.0
+    return [wider * float(entry.get("width_scale", 1.0)) for entry in told]
+
+
+def explain_rules(base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array | None) -> Explanation:
     """Rules in words, among rows that are given or else those that the model remembers."""
     are_data = rows is not None and len(rows) > 0
-    among = rows if rows is not None and are_data else base.stand_in_rows(width_scale)
+    among = rows if rows is not None and are_data else base.stand_in_rows()
     return Explanation(explain(base, feature_names, target_name, among, are_data=are_data))
 
 

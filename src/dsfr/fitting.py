@@ -110,7 +110,7 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
     estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
     model = estimator.model_.renamed(names, options.target)
-    return FitOutcome(model, estimator.ledger_, _errors(model.predictor.predict(X), y, known))
+    return FitOutcome(model, estimator.ledger_, _errors(model.predict_rows(X), y, known))
 
 
 def _feature_columns(table: Table, options: FitOptions) -> list[str]:

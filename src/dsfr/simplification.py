@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.rulebase import RuleBase
+from dsfr.core.mixture import Member, Mixture
 from dsfr.core.rules import Rules
 from dsfr.core.simplify import n_sets, simplify_predictor
 
@@ -50,20 +50,30 @@ def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min
         If a threshold is out of its range, or targets come without rows or in the wrong number.
     """
     _check(similarity, min_strength)
-    base = RuleBase.of(model.members)
-    X = base.stand_in_rows(float(model.settings.get("width_scale", 1.0))) if rows is None else rows
+    X = model.rule_base.stand_in_rows() if rows is None else rows
     targets = _targets(y, None if rows is None else len(rows))
-    before = model.predictor
-    after = simplify_predictor(before, X, similarity=similarity, min_strength=min_strength)
-    old, new = before.predict(X), after.predict(X)
+    simpler = _simpler(model, X, similarity, min_strength)
+    old, new = model.predict_rows(X), simpler.predict_rows(X)
     return Simplification(
-        model=replace(model, predictor=after),
-        rules=(_n_rules(before.basis), _n_rules(after.basis)),
-        sets=(_n_sets(before.basis), _n_sets(after.basis)),
+        model=simpler,
+        rules=(_n_rules(model), _n_rules(simpler)),
+        sets=(_n_sets(model), _n_sets(simpler)),
         measured_on=f"{len(X)} rows drawn from the model itself" if rows is None else f"the {len(X)} rows given",
-        change=float(np.sqrt(np.mean((new - old) ** 2))) / before.target_scale,
+        change=float(np.sqrt(np.mean((new - old) ** 2))) / model.predictor.target_scale,
         nrmse=None if targets is None else _errors(targets, old, new),
     )
+
+
+def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> Model:
+    """The model with every member simplified; it does not know any more how sure it is, unless nothing has changed."""
+    members = [simplify_predictor(p, X, similarity=similarity, min_strength=min_strength) for _, p in model.members]
+    if all(after is before for after, (_, before) in zip(members, model.members, strict=True)):
+        return model
+    if model.mixture is None:
+        return replace(model, predictor=members[0])
+    shares = [share for share, _ in model.members]
+    mixture = Mixture(tuple(map(Member, members, shares)))
+    return replace(model, predictor=mixture.strongest, mixture=mixture)
 
 
 def _check(similarity: float, min_strength: float) -> None:
@@ -91,9 +101,9 @@ def _errors(y: Array, old: Array, new: Array) -> tuple[float, float] | None:
     return first, second
 
 
-def _n_rules(basis: object) -> int:
-    return len(basis.centers) if isinstance(basis, Rules) else 0
+def _n_rules(model: Model) -> int:
+    return sum(len(predictor.shares) for _, predictor in model.members)
 
 
-def _n_sets(basis: object) -> int:
-    return n_sets(basis) if isinstance(basis, Rules) else 0
+def _n_sets(model: Model) -> int:
+    return sum(n_sets(predictor.basis) for _, predictor in model.members if isinstance(predictor.basis, Rules))

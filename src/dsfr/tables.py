@@ -84,7 +84,7 @@ def with_predictions(table: Table, model: Model, column: str) -> Table:
     """The table with a model's predictions as a last column; features are found by name, row order is kept."""
     if column in table.column_names:
         raise TableError(f"the table has a column {column!r} already: choose another name with --column")
-    predictions = model.predictor.predict(matrix(table, model.feature_names))
+    predictions = model.predict_rows(matrix(table, model.feature_names))
     return table.append_column(column, pa.array(predictions))
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.rulebase import RuleBase
+from dsfr.core.rulebase import RuleBase, scaled_rows
 from dsfr.core.rules import Rules, firing_strengths
-from dsfr.core.scaling import scale_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def contributions(base: RuleBase, x: Array) -> Contributions:
     strengths, parts = [], []
     for share, predictor in base.members:
         assert isinstance(predictor.basis, Rules)  # RuleBase.of has refused others
-        z, r = scale_features(np.stack([x, reference]), predictor.ranges)
+        z, r = scaled_rows(np.stack([x, reference]), predictor)
         fired = share * firing_strengths(z[None], predictor.basis)[0]
         consequents = predictor.target_scale * predictor.weights.reshape(len(fired), -1)
         at_reference = predictor.target_mean + consequents[:, 0] + consequents[:, 1:] @ r

@@ -30,8 +30,10 @@ class Rule:
     """One rule in the data's units: IF x is about ``centers`` ± ``widths`` THEN y = ``intercept + coefficients x``."""
 
     number: int
+    member: int
+    """Number of the model it belongs to, counted from 1; the strongest of several is the first."""
     share: float
-    """Part of the training rows that belong to it, 0 to 1."""
+    """Part of the training rows that belong to it, within its model; 0 to 1."""
     centers: Array
     widths: Array
     intercept: float
@@ -112,7 +114,7 @@ def explain(
     they come from `RuleBase.stand_in_rows`.
     """
     numbers = np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).round().astype(np.int64))
-    X = rows[numbers]
+    X = base.members[0][1].within_limits(rows[numbers])
     strengths = base.strengths(X)
     mass = np.maximum(strengths.sum(axis=0), np.finfo(np.float64).tiny)
     means = np.einsum("nk,nk->k", strengths, base.lines(X)) / mass
@@ -122,7 +124,8 @@ def explain(
     return tuple(
         Rule(
             number=k + 1,
-            share=float(base.shares[k]),
+            member=int(base.owners[k]) + 1,
+            share=float(base.row_shares[k]),
             centers=base.centers[k],
             widths=base.widths[k],
             intercept=float(base.intercepts[k]),
@@ -135,7 +138,7 @@ def explain(
             terms=tuple(terms[k].tolist()),
             # A rule that fires nowhere on these rows says what it says at its center.
             mean_output=float(means[k] if mass[k] > SILENT else base.lines(base.centers[k][None])[0, k]),
-            typical_rows=X[typical[k]],
+            typical_rows=rows[numbers[typical[k]]],
             typical_numbers=numbers[typical[k]] + 1,
         )
         for k in range(base.n_rules)

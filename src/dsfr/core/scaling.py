@@ -35,6 +35,16 @@ class Ranges:
             return cls.none(X.shape[1])
         return cls(X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64))
 
+    def clip(self, X: Array) -> Array:
+        """Values beyond a range moved to its end."""
+        clipped: Array = np.clip(X, self.low, self.high)
+        return clipped
+
+    def stretched(self, stretch: Array) -> Ranges:
+        """Ranges by which features scale to ``stretch`` times what they did, about the same middle."""
+        half = self.half_widths / stretch
+        return Ranges(self.midpoints - half, self.midpoints + half)
+
     def __or__(self, other: Ranges) -> Ranges:
         return Ranges(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 

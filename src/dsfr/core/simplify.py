@@ -9,8 +9,8 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.linear import cholesky, solve_factored
 from dsfr.core.model import Predictor
+from dsfr.core.rulebase import scaled_rows
 from dsfr.core.rules import Rules, firing_strengths
-from dsfr.core.scaling import scale_features
 
 RELATIVE_RIDGE = 1e-8
 """Holds the refitted weights near the old ones where rows do not say otherwise, relative to the largest curvature."""
@@ -49,7 +49,7 @@ def n_sets(rules: Rules) -> int:
 
 
 def _without_silent_rules(predictor: Predictor, X: Array, min_strength: float) -> Predictor:
-    strengths = firing_strengths(scale_features(X, predictor.ranges), predictor.basis)  # type: ignore[arg-type]
+    strengths = firing_strengths(scaled_rows(X, predictor), predictor.basis)  # type: ignore[arg-type]
     fires = strengths.max(axis=0) >= min_strength
     return predictor if fires.all() else _chosen(predictor, fires)
 
@@ -118,7 +118,7 @@ def _with_joined_rules(predictor: Predictor) -> Predictor:
 
 def _refitted(predictor: Predictor, X: Array, wanted: Array) -> Predictor:
     """The predictor with the smallest change of weights that brings it near to the wanted predictions."""
-    H = predictor.basis.features(scale_features(X, predictor.ranges))
+    H = predictor.basis.features(scaled_rows(X, predictor))
     gap = (wanted - predictor.predict(X)) / predictor.target_scale
     gram = H.T @ H
     ridge = RELATIVE_RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny)

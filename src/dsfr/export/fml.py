@@ -20,7 +20,7 @@ def to_fml(model: Model) -> bytes:
     """The model in the Fuzzy Markup Language, sets as ``exp(-(x - c)^2 / (2 s^2))``, lines with the constant first.
 
     Every feature keeps one term for each different set, and every rule names a set for every feature, so that the
-    system predicts what the model predicts.
+    system predicts what the model predicts, for values within the variables' domains.
 
     Raises
     ------
@@ -37,9 +37,9 @@ def to_fml(model: Model) -> bytes:
     names = [ids.new(name) for name in (*model.feature_names, model.target_name)]
     system = ET.Element("fuzzySystem", {"xmlns": NAMESPACE, "name": ids.new(f"model of {model.target_name}")})
     knowledge = ET.SubElement(system, "knowledgeBase")
-    ranges = model.members[0][1].ranges
+    domain = model.rule_base.domain
     terms = [
-        _input(knowledge, ids, name, rules, j, (float(ranges.low[j]), float(ranges.high[j])))
+        _input(knowledge, ids, name, rules, j, (float(domain.low[j]), float(domain.high[j])))
         for j, name in enumerate(names[:-1])
     ]
     lines = _output(knowledge, ids, names[-1], rules)

@@ -97,6 +97,9 @@ def _weighted_sum(graph: _Graph, parts: Sequence[tuple[float, str]]) -> str:
 
 def _predictor(graph: _Graph, rows: str, predictor: Predictor) -> str:
     """``target_mean + target_scale * H(scaled x) w``."""
+    if predictor.limits is not None:
+        rows = graph.do("Max", rows, graph.constant(predictor.limits.low))
+        rows = graph.do("Min", rows, graph.constant(predictor.limits.high))
     centered = graph.do("Sub", rows, graph.constant(predictor.ranges.midpoints))
     scaled = graph.do("Div", centered, graph.constant(predictor.ranges.half_widths))
     Z = graph.do("Clip", scaled, graph.constant(-FARTHEST), graph.constant(FARTHEST))

@@ -1,4 +1,4 @@
-"""Plots of rules: their sets along one feature, and where they lie in two."""
+"""Plots of rules: their sets along one feature, and where they lie in two; of several models, the strongest's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.rulebase import RuleBase
 from dsfr.model import Model, as_matrix
 from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label_of
 
@@ -19,9 +18,8 @@ def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | N
     """Every rule's set of a feature, over the histogram of the rows ``X`` if given."""
     j = index_of(model, feature)
     ax = axes_or_new(ax)
-    base = RuleBase.of(model.members)
-    ranges = model.members[0][1].ranges
-    grid = np.linspace(ranges.low[j], ranges.high[j], N_GRID)
+    base = model.rule_base.strongest
+    grid = np.linspace(base.domain.low[j], base.domain.high[j], N_GRID)
     if X is not None:
         _histogram(ax, as_matrix(X, model.feature_names)[:, j])
     for k in np.argsort(base.centers[:, j], kind="stable").tolist():
@@ -41,7 +39,7 @@ def rule_map(
     """
     rows = as_matrix(X, model.feature_names)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(np.int64))]
-    base = RuleBase.of(model.members)
+    base = model.rule_base.strongest
     ax = axes_or_new(ax)
     origin, plane, names = _plane(model, rows, features)
     places, centers = (rows - origin) @ plane, (base.centers - origin) @ plane
@@ -79,7 +77,7 @@ def _plane(
         first, second = (index_of(model, feature) for feature in features)
         names = label_of(model.feature_names[first]), label_of(model.feature_names[second])
         return np.zeros(d), np.eye(d)[:, [first, second]], names
-    half = model.members[0][1].ranges.half_widths
+    half = model.predictor.ranges.half_widths
     mean = rows.mean(axis=0)
     _, values, axes = np.linalg.svd((rows - mean) / half, full_matrices=False)
     two = np.zeros((d, 2))

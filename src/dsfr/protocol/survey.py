@@ -27,6 +27,8 @@ class Population:
     n_samples: float
     ticket: float
     """The highest ticket; its holder proposes the start centers."""
+    limits: Ranges | None = None
+    """Beyond these, features count as lying at their end."""
 
 
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:

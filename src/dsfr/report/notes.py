@@ -47,13 +47,15 @@ def _of_training(model: Model, base: RuleBase) -> Iterator[Note]:
 
 
 def _of_rules(base: RuleBase) -> Iterator[Note]:
-    for k in np.flatnonzero(base.shares < RARE / len(base.members)).tolist():
-        yield _remark(f"Rule {k + 1} stands for {base.shares[k]:.2%} of the rows only; dsfr simplify may drop it.")
+    rare = np.flatnonzero(base.row_shares < RARE)
+    if len(rare):
+        named = listed([f"{k + 1} ({base.row_shares[k]:.2%})" for k in rare.tolist()], most=MOST_NAMED)
+        yield _remark(f"Rules that stand for few rows: {named}; dsfr simplify may drop them.")
 
 
 def _of_ranges(model: Model) -> Iterator[Note]:
-    ranges = model.members[0][1].ranges
-    for j in np.flatnonzero(ranges.high <= ranges.low).tolist():
+    domain = model.rule_base.domain
+    for j in np.flatnonzero(domain.high <= domain.low).tolist():
         yield _warning(f"{model.feature_names[j]} was constant in training: the model knows nothing of its effect.")
 
 
@@ -77,16 +79,17 @@ def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
 
 
 def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
-    ranges = model.members[0][1].ranges
+    ranges = model.rule_base.domain
     room = OUTSIDE * (ranges.high - ranges.low)
     rows = data.X
     outside = (rows < ranges.low - room) | (rows > ranges.high + room)
     if outside.any():
         counts = sorted(zip(outside.sum(axis=0).tolist(), model.feature_names, strict=True), reverse=True)
         named = listed([f"{name} ({count})" for count, name in counts if count], most=MOST_NAMED)
+        then = "extrapolates" if model.predictor.limits is None else "takes them as lying at the edge"
         yield _warning(
             f"{int(outside.any(axis=1).sum())} of {len(data.X)} rows lie outside what training has seen, in {named}: "
-            "there the model extrapolates."
+            f"there the model {then}."
         )
     constant = [name for name, spread in zip(model.feature_names, np.ptp(data.X, axis=0), strict=True) if spread == 0]
     if constant and len(data.X) > 1:

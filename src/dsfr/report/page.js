@@ -1,7 +1,7 @@
 // The page: every section is filled from the model's numbers; sections without numbers stay hidden.
 const model = JSON.parse(document.getElementById("model").textContent);
 const byId = (id) => document.getElementById(id);
-const state = { row: [...model.reference], listeners: [] };
+const state = { row: [...model.reference], listeners: [], coverage: model.interval?.first };
 
 function show(id, title) {
   byId(id).hidden = false;
@@ -45,9 +45,18 @@ function fillInputs() {
   byId("what-target").textContent = model.target;
   byId("inputs").append(...model.features.map((name, j) => inputOf(name, j)));
   byId("reset").addEventListener("click", () => useRow(model.reference));
+  fillCoverages();
   state.listeners.push(drawPrediction);
   show("what-if", "What if");
   useRow(model.first_row);
+}
+
+function fillCoverages() {
+  if (!model.interval) return;
+  byId("interval").hidden = false;
+  byId("coverage").append(...Object.keys(model.interval.half_widths).sort().map((text) => element("option", { value: text }, text)));
+  byId("coverage").value = state.coverage;
+  byId("coverage").addEventListener("input", () => { state.coverage = byId("coverage").value; changed(); });
 }
 
 function inputOf(name, j) {
@@ -81,10 +90,10 @@ function useRow(row) {
 }
 
 function drawPrediction() {
-  const value = predict(model, state.row), half = halfWidth(model, state.row);
+  const value = predict(model, state.row), half = halfWidth(model, state.coverage);
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
-  byId("interval").textContent = half === null ? "" : `${model.interval.coverage_text} between ${readable(value - half)} and ${readable(value + half)}`;
+  byId("interval-text").textContent = half === null ? "" : `of targets lie between ${readable(value - half)} and ${readable(value + half)}`;
   const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
   meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
     name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));
@@ -113,9 +122,23 @@ function fillRules() {
   byId("rules-hint").textContent = model.rules_hint;
   byId("rule-feature").append(element("option", { value: "" }, "any"), ...model.features.map((name, j) => element("option", { value: j }, name)));
   byId("rule-label").append(element("option", { value: "" }, "anything"), ...model.words.map((text) => element("option", { value: text }, text)));
-  for (const id of ["rule-search", "rule-feature", "rule-label", "rule-sort"]) byId(id).addEventListener("input", drawCards);
+  fillMembers();
+  for (const id of ["rule-search", "rule-feature", "rule-label", "rule-sort", "rule-member"]) byId(id).addEventListener("input", drawCards);
+  byId("rule-member").addEventListener("input", () => { if (byId("set-chart").clientWidth) drawSets(); });
   drawCards();
   show("rules", "Rules");
+}
+
+// An average of several models shows the rules of the strongest, until others are asked for.
+function fillMembers() {
+  const names = model.members.map((member, m) => `${m + 1} (${(100 * member.share).toFixed(0)} %)`);
+  byId("rule-member").append(...names.map((name, m) => element("option", { value: m + 1 }, name)), element("option", { value: "" }, "all"));
+  byId("rule-member").parentElement.hidden = model.members.length < 2;
+}
+
+function rulesOfMember() {
+  const member = byId("rule-member").value;
+  return model.rules.filter((rule) => member === "" || rule.member === Number(member));
 }
 
 const SORTS = { number: (r) => r.number, share: (r) => -r.share, mean: (r) => -r.mean, conditions: (r) => r.conditions.length };
@@ -125,7 +148,7 @@ function chosenRules() {
   const feature = byId("rule-feature").value, labelled = byId("rule-label").value;
   const fits = (c) => (feature === "" || c.feature === Number(feature)) && (labelled === "" || c.label === labelled);
   const key = SORTS[byId("rule-sort").value];
-  return model.rules
+  return rulesOfMember()
     .filter((rule) => (feature === "" && labelled === "") || rule.conditions.some(fits))
     .filter((rule) => text === "" || rule.search.includes(text))
     .sort((a, b) => key(a) - key(b) || a.number - b.number);
@@ -134,7 +157,7 @@ function chosenRules() {
 function drawCards() {
   const rules = chosenRules();
   byId("cards").replaceChildren(...rules.map(cardOf));
-  byId("rule-count").textContent = `${rules.length} of ${model.rules.length} rules`;
+  byId("rule-count").textContent = `${rules.length} of ${rulesOfMember().length} rules`;
 }
 
 function cardOf(rule) {
@@ -198,16 +221,18 @@ function drawSets() {
     label: `Sets of ${model.features[j]} in every rule` });
   drawHistogram(plot, column.histogram);
   const points = grid(column.low, column.high, 300);
-  const levels = labelLevels(model.rules.map((rule) => plot.x(clamped(rule.center[j], column))));
-  model.rules.forEach((rule, k) => {
+  const rules = rulesOfMember();
+  const levels = labelLevels(rules.map((rule) => plot.x(clamped(rule.center[j], column))));
+  rules.forEach((rule, i) => {
+    const k = rule.number - 1;
     const matters = rule.conditions.some((c) => c.feature === j);
     plot.svg.append(shape("path", { d: path(points.map((v) => [plot.x(v), plot.y(membership(rule, j, v))])), fill: "none", stroke: ruleColor(k),
       "stroke-width": matters ? 2.4 : 1.2, "stroke-dasharray": matters ? ruleDash(k) : "2 4", opacity: matters ? 1 : 0.7 }));
     const top = clamped(rule.center[j], column);
-    plot.svg.append(shape("text", { x: plot.x(top), y: plot.y(1) - 6 - 13 * levels[k], "text-anchor": "middle", style: `fill:${ruleColor(k)};font-weight:600` }, String(rule.number)));
+    plot.svg.append(shape("text", { x: plot.x(top), y: plot.y(1) - 6 - 13 * levels[i], "text-anchor": "middle", style: `fill:${ruleColor(k)};font-weight:600` }, String(rule.number)));
   });
   cursor(plot, [column.low, column.high], byId("set-readout"), (value) => `${model.features[j]} ${readable(value)} (${word(j, value)}): ` +
-    [...model.rules].sort((a, b) => membership(b, j, value) - membership(a, j, value)).slice(0, 4)
+    [...rules].sort((a, b) => membership(b, j, value) - membership(a, j, value)).slice(0, 4)
       .map((rule) => `rule ${rule.number} ${membership(rule, j, value).toFixed(2)}`).join(", "), state.row[j]);
 }
 
@@ -247,7 +272,7 @@ function drawResponse() {
   if (!byId("response-chart").clientWidth) return;
   const j = Number(byId("response-feature").value), column = model.columns[j];
   const at = (value) => { const row = [...state.row]; row[j] = value; return row; };
-  const points = grid(column.low, column.high, 200).map((v) => ({ v, y: predict(model, at(v)), half: halfWidth(model, at(v)) || 0 }));
+  const points = grid(column.low, column.high, 200).map((v) => ({ v, y: predict(model, at(v)), half: halfWidth(model, state.coverage) || 0 }));
   const range = padded([...points.map((p) => p.y - p.half), ...points.map((p) => p.y + p.half)]);
   const plot = frame(byId("response-chart"), { xRange: [column.low, column.high], yRange: range, xLabel: model.features[j], yLabel: model.target, height: 320,
     label: `${model.target} along ${model.features[j]}` });
@@ -259,7 +284,7 @@ function drawResponse() {
   const here = clamped(state.row[j], column);
   plot.svg.append(shape("circle", { cx: plot.x(here), cy: plot.y(predict(model, at(here))), r: 5, fill: "var(--c1)", stroke: "var(--panel)", "stroke-width": 1.5 }));
   cursor(plot, [column.low, column.high], byId("response-readout"), (value) => {
-    const y = predict(model, at(value)), half = halfWidth(model, at(value));
+    const y = predict(model, at(value)), half = halfWidth(model, state.coverage);
     return `${model.features[j]} ${readable(value)}: ${model.target} ${readable(y)}${half === null ? "" : ` ± ${readable(half)}`}`;
   }, here);
 }
@@ -278,9 +303,16 @@ function drawFit() {
   const plot = frame(byId("fit-chart"), { xRange: range, yRange: range, xLabel: `true ${model.target}`, yLabel: `predicted ${model.target}`, height: Math.min(460, Math.max(280, width * 0.6)),
     label: "Predicted against true values" });
   plot.svg.append(shape("line", { x1: plot.x(range[0]), y1: plot.y(range[0]), x2: plot.x(range[1]), y2: plot.y(range[1]), stroke: "var(--soft)", "stroke-dasharray": "5 4" }));
-  (model.fit.half_widths || []).forEach((half, i) => plot.svg.append(shape("line", { x1: plot.x(points[i][0]), x2: plot.x(points[i][0]),
-    y1: plot.y(points[i][1] - half), y2: plot.y(points[i][1] + half), stroke: "var(--c0)", opacity: 0.18 })));
+  if (model.fit.half_width !== null) drawBand(plot, range, model.fit.half_width);
   for (const [truth, guess] of points) plot.svg.append(shape("circle", { cx: plot.x(truth), cy: plot.y(guess), r: 2.6, fill: "var(--c0)", opacity: 0.55 }));
+}
+
+// Where predictions may lie for the interval to hold the true value.
+function drawBand(plot, [low, high], half) {
+  const end = (x, y) => [plot.x(x), plot.y(Math.min(Math.max(y, low), high))];
+  const xs = grid(low, high, 100);
+  const outline = [...xs.map((x) => end(x, x + half)), ...xs.reverse().map((x) => end(x, x - half))];
+  plot.svg.append(shape("path", { d: `${path(outline)}Z`, fill: "var(--c2)", opacity: 0.14 }));
 }
 
 // ---- training

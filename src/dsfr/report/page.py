@@ -37,7 +37,7 @@ def render(model: Model, data: ReportData | None = None) -> str:
     ValueError
         If the model has no rules.
     """
-    rules = model.explain(None if data is None else data.X)
+    rules = model.explain(None if data is None else data.X, all_models=True)
     target = one_line(model.target_name)
     slots = {
         "version": html.escape(__version__),

@@ -20,6 +20,7 @@ from dsfr.protocol import Settings
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of
 
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
 N_BINS = 36
 GRID = np.linspace(0.0, 1.0, 201)
 """Where the distribution of a feature is told, for the words beside its slider."""
@@ -31,8 +32,8 @@ Payload = dict[str, Any]
 
 def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Payload:
     """The page's numbers: the model itself for computing, and texts as Python prints them."""
-    base = RuleBase.of(model.members)
-    among = base.stand_in_rows(float(model.settings.get("width_scale", 1.0))) if data is None else data.X
+    base = model.rule_base
+    among = base.stand_in_rows() if data is None else data.X
     return {
         "features": list(model.feature_names),
         "target": model.target_name,
@@ -44,7 +45,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "start": base.mean_output,
         # The largest rule's center: unlike the typical row, a place where rules and features have something to say.
         "first_row": base.centers[int(np.argmax(base.shares))].tolist(),
-        "interval": None,
+        "interval": _interval(model),
         "rules": [_rule(rule) for rule in rules],
         "rules_hint": _rules_hint(data),
         "columns": [_column(base, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
@@ -76,10 +77,17 @@ def _rules_hint(data: ReportData | None) -> str:
     )
 
 
+def _interval(model: Model) -> Payload | None:
+    """Half widths of intervals by coverage in percent, if the model knows any."""
+    known = {f"{coverage:.0%}": half for coverage, half in model.half_widths(COVERAGES).items()}
+    return {"half_widths": known, "first": "90%" if "90%" in known else max(known)} if known else None
+
+
 def _member(share: float, predictor: Predictor) -> Payload:
-    rules = predictor.basis.arrays()
+    rules, limits = predictor.basis.arrays(), predictor.limits
     return {
         "share": share,
+        "limits": None if limits is None else [limits.low.tolist(), limits.high.tolist()],
         "middle": predictor.ranges.midpoints.tolist(),
         "half": predictor.ranges.half_widths.tolist(),
         "centers": rules["centers"].tolist(),
@@ -103,6 +111,7 @@ def _rule(rule: Rule) -> Payload:
     ]
     return {
         "number": rule.number,
+        "member": rule.member,
         "share": rule.share,
         "share_text": f"{rule.share:.0%} of the rows",
         "mean": rule.mean_output,
@@ -121,8 +130,7 @@ def _rule(rule: Rule) -> Payload:
 
 def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Payload:
     """Range of a feature's slider and plots, where its words begin, and its histogram."""
-    ranges = base.members[0][1].ranges
-    low, high = float(ranges.low[j]), float(ranges.high[j])
+    low, high = float(base.domain.low[j]), float(base.domain.high[j])
     if high <= low:
         low, high = low - 1.0, high + 1.0
     column: Payload = {"low": low, "high": high, "quantiles": np.quantile(among[:, j], GRID).tolist()}
@@ -142,6 +150,9 @@ def _tiles(model: Model, base: RuleBase, data: ReportData | None) -> list[Payloa
         ("Agents", _count(training, "n_agents"), ""),
         ("Rounds", _count(training, "rounds"), _sent(training)),
     ]
+    interval = model.half_widths(COVERAGES)
+    if 0.9 in interval:
+        tiles.append(("90% interval", f"± {readable(interval[0.9])}", "from errors on labels left out one at a time"))
     error = _error(model, data)
     if error is not None:
         tiles.append(
@@ -180,9 +191,14 @@ def _fit(model: Model, data: ReportData | None) -> Payload | None:
     points = np.column_stack([data.y[shown], model.predict(data.X[shown])])
     error = _error(model, data)
     told = "" if error is None else f" NRMSE {error[0]:.4f} on {error[1]:,} labelled rows."
+    half = model.half_widths([0.9]).get(0.9)
+    if half is not None:
+        held = np.abs(model.predict(data.X[known]) - data.y[known]) <= half
+        told += f" The 90% interval, the band, holds {held.mean():.1%} of them."
     part = "" if len(shown) == len(known) else f" {len(shown):,} of them are drawn."
     return {
         "points": points.tolist(),
+        "half_width": half,
         "hint": f"Each point is a labelled row of the data; on the dashed line predictions are right.{told}{part} If "
         "these are the rows the model was trained on, the error flatters.",
     }

@@ -4,7 +4,8 @@ const FARTHEST = 1e100;
 
 function scaled(row, member) {
   return row.map((value, j) => {
-    const z = (value - member.middle[j]) / member.half[j];
+    const seen = member.limits ? Math.min(Math.max(value, member.limits[0][j]), member.limits[1][j]) : value;
+    const z = (seen - member.middle[j]) / member.half[j];
     return Math.min(Math.max(z, -FARTHEST), FARTHEST);
   });
 }
@@ -67,24 +68,5 @@ function contributions(model, row) {
   return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1)) };
 }
 
-// Half the width of the interval that holds the target with the model's coverage; null where the model has none.
-function halfWidth(model, row) {
-  const interval = model.interval;
-  if (!interval) return null;
-  if (interval.kind === "constant") return interval.half_width;
-  return interval.quantile * model.members.reduce((sum, member, m) => {
-    return sum + member.share * memberDeviation(row, member, interval.members[m]);
-  }, 0);
-}
-
-function memberDeviation(row, member, spread) {
-  const z = scaled(row, member);
-  const h = firingStrengths(z, member).flatMap((s) => [s, ...z.map((value) => s * value)]);
-  let variance = spread.noise * spread.noise;
-  for (let i = 0; i < h.length; i++) {
-    let inner = 0;
-    for (let j = 0; j < h.length; j++) inner += spread.covariance[i][j] * h[j];
-    variance += h[i] * inner;
-  }
-  return Math.sqrt(Math.max(variance, 0));
-}
+// Half the width of the interval that holds the target with the chosen coverage; null where the model has none.
+function halfWidth(model, coverage) { return model.interval ? model.interval.half_widths[coverage] : null; }
