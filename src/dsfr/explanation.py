@@ -115,13 +115,15 @@ class PredictionExplanation:
         return sorted(zip(*columns, strict=True), key=lambda entry: -abs(entry[1]))
 
     def _fired(self) -> str:
-        order = np.argsort(-self.parts.strengths, kind="stable")
+        order = np.argsort(-self.parts.strengths, kind="stable")[:MOST_FIRED]
         told = [
             f"rule {k + 1}: {self.parts.strengths[k]:.0%}" for k in order if self.parts.strengths[k] >= SHOWN_STRENGTH
         ]
-        return ", ".join(told) or "many rules, each a little"
+        rest = 1.0 - self.parts.strengths[order].sum()
+        return ", ".join([*told, *([f"others: {rest:.0%}"] if rest >= SHOWN_STRENGTH else [])])
 
 
+MOST_FIRED = 5
 SHOWN_STRENGTH = 0.005
 """Rules that count for less are not named in the text of a prediction; their parts are in the numbers."""
 

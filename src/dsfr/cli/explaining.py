@@ -23,8 +23,9 @@ from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refu
 @click.option(
     "--format", "form", default="text", show_default=True, type=click.Choice(["text", "csv", "json"]), help="Output."
 )
+@click.option("--all-models", is_flag=True, help="The rules of all models of an average, not of the strongest only.")
 @delimiter_option
-def explain(model: str, data: str | None, row: str | None, form: str, delimiter: str) -> None:
+def explain(model: str, data: str | None, row: str | None, form: str, all_models: bool, delimiter: str) -> None:
     """Print the rules of MODEL as sentences, in the units of the data, or explain one prediction.
 
     With DATA, what is low or high is judged among its rows, and every rule names the rows most typical of it.
@@ -38,8 +39,9 @@ def explain(model: str, data: str | None, row: str | None, form: str, delimiter:
         explained = loaded.explain_prediction(_row_of(row, loaded, delimiter))
         _print(str(explained), _parts(explained), form)
         return
-    rules = loaded.explain(None if data is None else _matrix_of(data, loaded, delimiter))
-    _print(f"{_introduction(loaded, len(rules))}\n\n{rules}", rules.to_records(), form)
+    rows = None if data is None else _matrix_of(data, loaded, delimiter)
+    rules = loaded.explain(rows, all_models=all_models)
+    _print(f"{_introduction(loaded, len(rules), all_models)}\n\n{rules}", rules.to_records(), form)
 
 
 @main.command(
@@ -82,10 +84,14 @@ def simplify(model: str, data: str | None, output: str, similarity: float, min_s
     click.echo(f"{result}\nmodel         {output}")
 
 
-def _introduction(model: Any, n_rules: int) -> str:
+def _introduction(model: Any, n_rules: int, all_models: bool) -> str:
     training = model.training
+    several = ""
+    if len(model.members) > 1:
+        strongest = f"the strongest ({max(share for share, _ in model.members):.0%}) of "
+        several = f", of {'' if all_models else strongest}{len(model.members)} models whose predictions are averaged"
     return (
-        f"{n_rules} rules for {model.target_name}, from {training.get('n_samples', '?')} rows "
+        f"{n_rules} rules for {model.target_name}{several}, from {training.get('n_samples', '?')} rows "
         f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
         "average of the rules' lines, weighted by how well each rule's conditions fit."
     )
