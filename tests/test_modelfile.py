@@ -143,7 +143,7 @@ def forge(tmp_path, model, metadata=None, **arrays):
 @pytest.mark.parametrize(
     ("metadata", "arrays", "message"),
     [
-        ({"format": 2}, {}, "model format 2.*upgrade dsfr"),
+        ({"format": 3}, {}, "model format 3.*upgrade dsfr"),
         ({"format": None}, {}, "model format None"),
         ({"feature_names": ["a"]}, {}, "wrong names or shapes"),
         ({"feature_names": []}, {}, "wrong names or shapes"),

@@ -17,7 +17,7 @@ from dsfr.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.payload import payload_of
 
-SCRIPTS = ("predict.js", "charts.js", "page.js")
+SCRIPTS = ("predict.js", "charts.js", "state.js", "whatif.js", "rules.js", "curves.js", "page.js")
 
 
 def write_report(model: Model, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> Path:
