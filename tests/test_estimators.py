@@ -261,6 +261,12 @@ OTHER_VALUES = {
     "penalty": 2.0,
     "tol": 0.02,
     "max_rounds": 4321,
+    "n_models": 2,
+    "scaling": "robust",
+    "relevance": "slopes",
+    "firing": "mean",
+    "uncertainty": True,
+    "pairs": "local",
 }
 
 
@@ -268,6 +274,7 @@ OTHER_VALUES = {
 def test_every_parameter_reaches_the_training(table, estimator):
     X, _, y = table
     elsewhere = {
+        "auto",
         "n_agents",
         "topology",
         "faults",
@@ -280,7 +287,9 @@ def test_every_parameter_reaches_the_training(table, estimator):
     names = set(estimator().get_params()) - elsewhere
     for name in sorted(names):
         value = OTHER_VALUES[name]
-        fast = {"max_rounds": 2, "n_agents": 2} if name == "refresh_pairs" else {}
+        tuned = {"tune": "evidence"}
+        needed = {"refresh_pairs": {"max_rounds": 2, "n_agents": 2}, "n_models": tuned, "uncertainty": tuned}
+        fast = needed.get(name, {})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = estimator(**{name: value}, **fast, random_state=0).fit(X, y)

@@ -134,7 +134,8 @@ def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array
     reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
     if not 0.0 < reach < np.inf:
         return ends
-    return np.clip(quartiles + np.array([-reach, reach]), *ends)
+    clipped: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
+    return clipped
 
 
 def _deviations(summed: Bundle, limits: Ranges) -> Ranges:
