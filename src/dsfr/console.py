@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -75,21 +76,73 @@ def _show_agents(ledger: Ledger) -> None:
     show_table("Agents", ["agent", "rounds", "messages", "kB received", "kB sent"], rows, caption=caption)
 
 
+class FitWatch:
+    """Shows what a training is at: rows that were read, then the latest round, and rows per second of both."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._n_rows, self._started, self._stage, self._first = 0, time.monotonic(), "", 0
+        self._bounds: list[float] = []
+
+    def on_rows(self, n_rows: int) -> None:
+        """Rows have been read."""
+        self._n_rows += n_rows
+        self._show(f"reading: {_rows(self._n_rows)}, {_rate(self._n_rows, time.monotonic() - self._started)}")
+
+    def on_round(self, info: RoundInfo) -> None:
+        """A round has ended."""
+        if info.stage != self._stage:
+            self._stage, self._started, self._first = info.stage, time.monotonic(), info.round
+            self._bounds = []
+        self._bounds.append(info.error_bound)
+        passes, seconds = info.round - self._first, time.monotonic() - self._started
+        passed = passes * self._n_rows if info.stage == "clusters" else 0
+        rate = f", {_rate(passed, seconds)}" if passed else ""
+        self._show(describe_round(info, self._bounds) + rate)
+
+
 @contextmanager
-def watch_rounds() -> Iterator[Callable[[RoundInfo], None]]:
-    """A callback that shows the latest round while it goes on; silent when standard error is no terminal."""
+def watch_rounds() -> Iterator[FitWatch]:
+    """Callbacks that show the latest round while it goes on; silent when standard error is no terminal."""
+    with _spinner("reading") as show:
+        yield FitWatch(show)
+
+
+@contextmanager
+def watch_rows(what: str) -> Iterator[Callable[[int], None]]:
+    """A callback that counts rows and shows how many come in a second; silent when standard error is no terminal."""
+    with _spinner(what) as show:
+        total, started = 0, time.monotonic()
+
+        def on_rows(n_rows: int) -> None:
+            nonlocal total
+            total += n_rows
+            show(f"{what}: {_rows(total)}, {_rate(total, time.monotonic() - started)}")
+
+        yield on_rows
+
+
+@contextmanager
+def _spinner(text: str) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("reading", total=None)
+        task = progress.add_task(text, total=None)
+        yield lambda now: progress.update(task, description=now)
 
-        bounds: dict[str, list[float]] = {}
 
-        def on_round(info: RoundInfo) -> None:
-            bounds.setdefault(info.stage, []).append(info.error_bound)
-            progress.update(task, description=describe_round(info, bounds[info.stage]))
+def _rows(n_rows: int) -> str:
+    return f"{n_rows / 1e6:.2f} million rows" if n_rows >= 1e6 else f"{n_rows} rows"
 
-        yield on_round
+
+def _rate(n_rows: int, seconds: float) -> str:
+    """Rows per second as people read them.
+
+    >>> _rate(3_000_000, 2.0), _rate(500, 1.0)
+    ('1.5 million rows/s', '500 rows/s')
+    """
+    rate = n_rows / max(seconds, 1e-9)
+    return f"{rate / 1e6:.3g} million rows/s" if rate >= 1e6 else f"{rate:.0f} rows/s"
 
 
 def describe_round(info: RoundInfo, bounds: Sequence[float]) -> str:
@@ -122,10 +175,7 @@ def sparkline(values: Sequence[float], width: int = 24) -> str:
 @contextmanager
 def working(description: str) -> Iterator[None]:
     """A sign of life over something whose length is not known; silent when standard error is no terminal."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        progress.add_task(description, total=None)
+    with _spinner(description):
         yield
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,15 @@ from dsfr.core.consensus import RoundInfo
 from dsfr.datasets import hide_labels
 from dsfr.engines import Ledger
 from dsfr.methods import METHODS
-from dsfr.metrics import nrmse
+from dsfr.metrics import RunningError, nrmse
 from dsfr.model import Model
+from dsfr.protocol.stages import FitReport
+from dsfr.streaming import scan
+from dsfr.streaming.scanning import with_labels
+from dsfr.streaming.sources import column_names, find_files
 
+STREAMED_BYTES = 2**26
+"""Files larger than this are read batch by batch."""
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
 
@@ -25,11 +32,11 @@ WITHOUT_EFFECT = {
     "sfr-g": ("consistency", "pairs"),
     "s-sfr": ("consistency", "pairs", "smoothness"),
     "fr": ("consistency", "pairs", "smoothness"),
-    "lapwnn": ("consistency", "pairs", "fuzzifier", "width_scale"),
+    "lapwnn": ("auto", "consistency", "pairs", "fuzzifier", "width_scale"),
 }
 """By method, the options that its training never looks at."""
 TUNED = ("ridge", "consistency", "smoothness")
-"""What ``--tune`` chooses."""
+"""What ``--tune`` and ``--auto`` choose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,7 @@ class FitOptions:
     consistency: float
     smoothness: float
     ridge: float
+    auto: bool
     tune: str | None
     fuzzifier: float
     width_scale: float
@@ -68,6 +76,8 @@ class FitOutcome:
     ledger: Ledger
     errors: dict[str, float]
     """NRMSE by what it was measured on."""
+    report: FitReport
+    """Where the time went."""
 
 
 def refuse_without_effect(method: str, given: Collection[str]) -> None:
@@ -78,9 +88,11 @@ def refuse_without_effect(method: str, given: Collection[str]) -> None:
     ValueError
         Naming the options and the methods that use them.
     """
-    chosen = [name for name in TUNED if name in given and "tune" in given]
-    if chosen:
-        raise ValueError(f"--tune chooses {', '.join('--' + name for name in chosen)}: leave out one or the other")
+    for chooser in ("auto", "tune"):
+        chosen = [name for name in TUNED if name in given and chooser in given]
+        if chosen:
+            names = ", ".join("--" + name for name in chosen)
+            raise ValueError(f"--{chooser} chooses {names}: leave out one or the other")
     useless = [name for name in WITHOUT_EFFECT[method] if name in given]
     if useless:
         told = ", ".join("--" + name.replace("_", "-") for name in useless)
@@ -97,9 +109,8 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     TableError
         If columns are missing, repeated or not numbers.
     """
-    if options.agents is not None and options.agent_column is not None:
-        raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
-    names = _feature_columns(table, options)
+    _refuse_two_owners(options)
+    names = _feature_columns(table.column_names, options)
     X = matrix(table, names)
     y = numbers(table, options.target, allow_missing=True)
     owners = None if options.agent_column is None else labels(table, options.agent_column)
@@ -110,28 +121,76 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
     estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
     model = estimator.model_.renamed(names, options.target)
-    return FitOutcome(model, estimator.ledger_, _errors(model.predict_rows(X), y, known))
+    errors = _errors(model.predict_rows(X), y, known)
+    return FitOutcome(model, estimator.ledger_, errors, estimator.fit_report_)
 
 
-def _feature_columns(table: Table, options: FitOptions) -> list[str]:
+def is_streamed(path: str | Path) -> bool:
+    """Whether rows are read batch by batch: those of folders, arrays and large files."""
+    path = Path(path)
+    return path.is_dir() or path.suffix.lower() == ".npy" or path.stat().st_size > STREAMED_BYTES
+
+
+def fit_files(
+    path: str | Path,
+    options: FitOptions,
+    on_round: Callable[[RoundInfo], None],
+    on_rows: Callable[[int], None] | None = None,
+) -> FitOutcome:
+    """As `fit_table`, on the rows of a file or folder that need not fit into memory; ``on_rows`` is told of batches.
+
+    Raises
+    ------
+    TableError
+        If there are no rows, or columns are missing, repeated or not numbers.
+    """
+    _refuse_two_owners(options)
+    files = find_files(path)
+    names = _feature_columns(column_names(files[0], options.delimiter), options)
+    rows = scan(
+        files,
+        target=options.target,
+        features=names,
+        agent_column=options.agent_column,
+        delimiter=options.delimiter,
+    )
+    if options.labels is not None:
+        rows = with_labels(rows, options.labels, np.random.default_rng(options.seed))
+    estimator = _estimator(options, on_round)
+    estimator.fit(replace(rows, labeled_only=METHODS[options.method].needs_all_labels, on_rows=on_rows))
+    errors = {"labels used": RunningError(), "hidden labels": RunningError()}
+    for block in rows.blocks():
+        predictions = estimator.model_.predict_rows(block.X)
+        errors["labels used"].add(block.y, predictions)
+        errors["hidden labels"].add(block.hidden, predictions)
+    shown = {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}
+    return FitOutcome(estimator.model_, estimator.ledger_, shown, estimator.fit_report_)
+
+
+def _refuse_two_owners(options: FitOptions) -> None:
+    if options.agents is not None and options.agent_column is not None:
+        raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
+
+
+def _feature_columns(columns: Sequence[str], options: FitOptions) -> list[str]:
     reserved = {options.target, options.agent_column}
     for name in (options.target, options.agent_column, *options.ignore):
-        if name is not None and name not in table.column_names:
-            raise TableError(f"the table has no column {name!r}; it has {listed(table.column_names)}")
+        if name is not None and name not in columns:
+            raise TableError(f"the table has no column {name!r}; it has {listed(columns)}")
     if options.features:
-        names = [name for told in options.features for name in _split(told, table)]
+        names = [name for told in options.features for name in _split(told, columns)]
         if (reserved | set(options.ignore)) & set(names) or len(set(names)) < len(names):
             raise TableError("--features repeats a column, or names one that is the target, the agents or ignored")
     else:
-        names = [name for name in table.column_names if name not in reserved and name not in options.ignore]
+        names = [name for name in columns if name not in reserved and name not in options.ignore]
     if not names:
         raise TableError("no feature column is left: the table needs at least one besides target and agent column")
     return names
 
 
-def _split(told: str, table: Table) -> list[str]:
+def _split(told: str, columns: Sequence[str]) -> list[str]:
     """Names between commas, unless all of it is the name of a column."""
-    if told in table.column_names:
+    if told in columns:
         return [told]
     return [name.strip() for name in told.split(",") if name.strip()]
 
@@ -155,6 +214,7 @@ def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> An
         return method.make(n_nodes=NODES_PER_RULE * options.rules, **shared)
     return method.make(
         n_rules=options.rules,
+        auto=options.auto,
         consistency=options.consistency,
         fuzzifier=options.fuzzifier,
         width_scale=options.width_scale,

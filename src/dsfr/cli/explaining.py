@@ -86,14 +86,23 @@ def simplify(model: str, data: str | None, output: str, similarity: float, min_s
 
 def _introduction(model: Any, n_rules: int, all_models: bool) -> str:
     training = model.training
-    several = ""
-    if len(model.members) > 1:
-        strongest = f"the strongest ({max(share for share, _ in model.members):.0%}) of "
-        several = f", of {'' if all_models else strongest}{len(model.members)} models whose predictions are averaged"
+    several = f"\n\n{_about_models(training['models'], all_models)}" if "models" in training else ""
     return (
-        f"{n_rules} rules for {model.target_name}{several}, from {training.get('n_samples', '?')} rows "
+        f"{n_rules} rules for {model.target_name}, from {training.get('n_samples', '?')} rows "
         f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
         "average of the rules' lines, weighted by how well each rule's conditions fit."
+        f"{several}"
+    )
+
+
+def _about_models(models: list[dict[str, float]], all_models: bool) -> str:
+    strongest = max(models, key=lambda model: model["share"])
+    least = min(model["agreement"] for model in models)
+    shown = "Shown are all, the strongest first" if all_models else "Shown is the strongest"
+    return (
+        f"The model is the average of {len(models)} rule bases. {shown}, with a share of "
+        f"{strongest['share']:.0%}; it explains {strongest['agreement']:.1%} of how the average varies over the "
+        f"training rows, and every base at least {least:.1%}."
     )
 
 

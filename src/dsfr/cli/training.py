@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from click.core import ParameterSource
 
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, delimiter_option, examples, main, refuse_same_file
 
+SLOW_SECONDS = 1.0
+"""Of faster trainings nobody asks where the time went."""
 METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 
 
@@ -45,13 +48,14 @@ def demo(seed: int, output: str) -> None:
 
 @main.command(
     epilog=examples(
-        "dsfr fit houses.csv --target price -o houses.dsfr",
+        "dsfr fit houses.csv --target price --auto -o houses.dsfr",
         "dsfr fit houses.parquet --target price --agent-column region --solver exact -o houses.dsfr",
+        "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
     )
 )
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option(
     "--target", required=True, metavar="COL", help="Column to predict; rows where it is empty are unlabelled."
 )
@@ -62,12 +66,15 @@ def demo(seed: int, output: str) -> None:
 @click.option("--features", multiple=True, metavar="COL,COL", help="Columns to learn from.  [default: all others]")
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
 @click.option("--method", default="sfr-icr", show_default=True, type=click.Choice(METHOD_NAMES, case_sensitive=False))
+@click.option("--auto", is_flag=True, help="Choose everything from the data: recommended unless you reproduce a paper.")
 @click.option("--rules", default=5, show_default=True, help="Number of rules (hidden nodes for lapwnn: 20 times this).")
 @click.option("--consistency", default=0.1, show_default=True, help="Weight of interpolation consistency (sfr-icr).")
 @click.option("--smoothness", default=1e-4, show_default=True, help="Weight of the graph penalty (sfr-g, lapwnn).")
 @click.option("--ridge", default=0.1, show_default=True, help="Weight of the ridge penalty.")
 @click.option(
-    "--tune", type=click.Choice(["evidence"]), help="Choose ridge and penalty from the labels, without holding any out."
+    "--tune",
+    type=click.Choice(["evidence", "loo"]),
+    help="Choose ridge and penalty from the labels: by marginal likelihood, or by leave-one-out.",
 )
 @click.option("--fuzzifier", default=1.1, show_default=True, help="Fuzziness of the clusters, > 1 (not lapwnn).")
 @click.option(
@@ -85,12 +92,15 @@ def demo(seed: int, output: str) -> None:
 @click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
 @delimiter_option
 def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None:
-    """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE."""
+    """Train a model on DATA (CSV, CSV.gz, Parquet, .npy, or a folder of such files) and write it to FILE.
+
+    Folders and large files are read in batches: they need not fit into memory.
+    """
     from contextlib import ExitStack
 
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
-    from dsfr.fitting import FitOptions, fit_table, refuse_without_effect
+    from dsfr.fitting import FitOptions, fit_files, fit_table, is_streamed, refuse_without_effect
     from dsfr.monitors import TensorBoard, together
     from dsfr.tables import read_table
 
@@ -99,39 +109,71 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     refuse_same_file(data, output)
     check_writable(output)
     with ExitStack() as stack:
-        on_round = stack.enter_context(watch_rounds())
-        if tensorboard is not None:
-            on_round = together(on_round, stack.enter_context(TensorBoard(tensorboard)))
-        outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
+        watch = stack.enter_context(watch_rounds())
+        boards = [] if tensorboard is None else [stack.enter_context(TensorBoard(tensorboard))]
+        on_round = together(watch.on_round, *boards)
+        if is_streamed(data):
+            outcome = fit_files(data, told, on_round, watch.on_rows)
+        else:
+            outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
     outcome.model.save(output)
     _report_fit(outcome, output)
 
 
 @main.command(
-    epilog=examples("dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv | head")
+    epilog=examples(
+        "dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv --interval 0.9 | head"
+    )
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option("-o", "--output", metavar="FILE", help="CSV, CSV.gz or Parquet file.  [default: CSV on standard output]")
 @click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="COVERAGE",
+    help="Add two columns, the ends of an interval that holds the target with this probability (models of fit --auto).",
+)
 @delimiter_option
-def predict(model: str, data: str, output: str | None, column: str, delimiter: str) -> None:
-    """Add a column of predictions of MODEL to the rows of DATA."""
+def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
+    """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
+    from dsfr.console import watch_rows
     from dsfr.files import check_writable
+    from dsfr.fitting import is_streamed
     from dsfr.model import load
-    from dsfr.tables import check_output_kind, read_table, to_csv, with_predictions, write_table
+    from dsfr.tables import (
+        check_output_kind,
+        predicted_tables,
+        read_table,
+        to_csv,
+        with_interval,
+        with_predictions,
+        write_tables,
+    )
 
     if output is not None:
         check_output_kind(output)
         refuse_same_file(data, output)
         refuse_same_file(model, output)
         check_writable(output)
-    table = with_predictions(read_table(data, delimiter=delimiter), load(model), column)
-    if output is None:
-        click.echo(to_csv(table, delimiter=delimiter), nl=False)
-        return
-    write_table(table, output, delimiter=delimiter)
-    click.echo(f"{table.num_rows} predictions in {output}", err=True)
+    loaded = load(model)
+    half_width = None if interval is None else loaded.half_width(interval)
+    with watch_rows("predicting") as on_rows:
+        if is_streamed(data):
+            from dsfr.streaming import scan
+
+            tables = predicted_tables(replace(scan(data, delimiter=delimiter), on_rows=on_rows), loaded, column)
+        else:
+            tables = iter([with_predictions(read_table(data, delimiter=delimiter), loaded, column)])
+        if half_width is not None:
+            tables = (with_interval(table, column, half_width) for table in tables)
+        if output is None:
+            for number, table in enumerate(tables):
+                click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)
+            return
+        n_rows = write_tables(tables, output, delimiter=delimiter)
+    click.echo(f"{n_rows} predictions in {output}", err=True)
 
 
 def _given(ctx: click.Context) -> set[str]:
@@ -153,5 +195,26 @@ def _report_fit(outcome: Any, output: str) -> None:
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
+    if "models" in training:
+        show_table(
+            "Models in the average", ["rules", "share", "agreement", "width", "pairs"], _models(training["models"])
+        )
+    if outcome.report.seconds > SLOW_SECONDS:
+        show_table(
+            f"Time: {outcome.report.seconds:.1f} s", ["stage", "seconds", "share", "rows/s"], outcome.report.table()
+        )
     if training["n_agents"] > 1:
         show_ledger(outcome.ledger)
+
+
+def _models(models: list[dict[str, float]]) -> list[list[str]]:
+    return [
+        [
+            f"{model['n_rules']:g}",
+            f"{model['share']:.0%}",
+            f"{model['agreement']:.3f}",
+            f"{model['width_scale']:g}",
+            "near" if model["near_pairs"] else "random",
+        ]
+        for model in models
+    ]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dsfr.core.arrays import Array, IntArray, row_blocks
+from dsfr.core.arrays import BLOCK_ROWS, Array, IntArray, row_blocks
 from dsfr.core.features import Basis
+from dsfr.core.threads import each_chunk
 
 POOL_ROWS = 50
 """Random rows among which a near partner is sought: the nearest of 50 is nearer than 98 in 100 rows."""
@@ -105,11 +106,12 @@ def interpolation_gap(first: Array, second: Array, mix: Array, basis: Basis) -> 
 
 def gap_gram(X: Array, pairs: Pairs, basis: Basis) -> Array:
     """``B'B`` over all pairs of rows of ``X``, accumulated in blocks; shape (p, p)."""
-    gram = np.zeros((basis.n_outputs, basis.n_outputs))
-    for block in row_blocks(len(pairs)):
+
+    def of_block(block: slice) -> Array:
         gap = interpolation_gap(X[pairs.first[block]], X[pairs.second[block]], pairs.mix[block], basis)
-        gram += gap.T @ gap
-    return gram
+        return gap.T @ gap
+
+    return sum(each_chunk(of_block, len(pairs), BLOCK_ROWS), np.zeros((basis.n_outputs, basis.n_outputs)))
 
 
 def consistency_gram(

@@ -146,11 +146,9 @@ def _steps(settings: Settings, n_features: int, trained: list[Base]) -> Iterator
 
 
 def _still_better(trained: list[Base]) -> bool:
-    """Whether the last number of rules was better than all before, by more than chance."""
-    total = trained[-1].found.statistics
-    chance = np.sqrt(total.n_labeled) if total is not None else 0.0
+    """Whether the last number of rules was better than all before."""
     newest, before = (max(base.score for base in bases) for bases in (trained[-2:], trained[:-2]))
-    return bool(newest > before + chance)
+    return newest > before
 
 
 def _other(pairs: str) -> str:

@@ -29,8 +29,8 @@ MEMORY = 10
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
 
-MAX_START_ROWS = 2**16
-"""Rows that a start is found from: the rounds that follow see all of them."""
+MAX_START_ROWS, SAMPLED_ROWS = 2**15, 2**14
+"""Up to so many rows a start is found from all, of longer tables from a sample; the rounds that follow see all rows."""
 
 MAX_ELECTIONS = 10
 """Times that agents are asked who proposes the start, should the chosen one not answer."""
@@ -83,14 +83,15 @@ def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
         fuzzifier=float(broadcast["fuzzifier"]),
         tol=float(broadcast["tol"]),
         max_rounds=int(broadcast["max_steps"]),
+        fast=shard.fast,
     )
 
 
 def start_rows(shard: Shard, seed: int) -> Array:
-    """Rows to find a start from: all, or a random `MAX_START_ROWS` of them; unscaled."""
+    """Rows to find a start from: all up to `MAX_START_ROWS`, of more a random `SAMPLED_ROWS`; unscaled."""
     if shard.n_samples <= MAX_START_ROWS:
         return pick(shard.rows, np.arange(shard.n_samples))
-    chosen = shard.rng(seed, Purpose.SAMPLE).choice(shard.n_samples, MAX_START_ROWS, replace=False, shuffle=False)
+    chosen = shard.rng(seed, Purpose.SAMPLE).choice(shard.n_samples, SAMPLED_ROWS, replace=False, shuffle=False)
     return pick(shard.rows, np.sort(chosen))
 
 
@@ -185,7 +186,7 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_
     }
 
 
-def _start(engine: Engine, settings: Settings, population: Population, variation: Variation) -> Array:
+def _start(engine: Engine, settings: Settings, population: Population, variation: Variation = FIRST) -> Array:
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
     max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
     ticket = population.ticket

@@ -24,6 +24,7 @@ from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Shard
 from dsfr.protocol.survey import FirstLook, Population, first_look, survey
 
+LEAST_CUT = 0.001
 MOST_CUT = 0.05
 """Rows cut off on each side at most, however few labels there are."""
 LIMITS = ("limit_low", "limit_high", "target_limits")
@@ -121,7 +122,7 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
         asked = {"thresholds": features.thresholds(), "target_thresholds": quartiles.thresholds()}
         counted = engine.sum("tally", asked)
         n_samples, n_labeled = float(counted["n_samples"]), float(counted["n_labeled"])
-        cut = min(1.0 / n_labeled, MOST_CUT)
+        cut = float(np.clip(1.0 / n_labeled, LEAST_CUT, MOST_CUT))
         wanted = np.ceil(n_samples * np.array([cut, 1.0 - cut]))[:, None]
         features = features.narrowed(counted["counts"], np.broadcast_to(wanted, features.low.shape))
         quartiles = quartiles.narrowed(counted["target_counts"], np.ceil(n_labeled * np.array([0.25, 0.75])))
@@ -134,8 +135,8 @@ def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array
     reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
     if not 0.0 < reach < np.inf:
         return ends
-    clipped: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
-    return clipped
+    limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
+    return limits
 
 
 def _deviations(summed: Bundle, limits: Ranges) -> Ranges:

@@ -240,8 +240,8 @@ def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistic
             for part in Statistics.parts(X, (y - mean) / scale, basis, ranges, fast=shard.fast)
         )
         labeled = sum(parts, Statistics.none(basis.n_outputs))
-    if "n_pairs" in broadcast:
-        return replace(labeled, unlabeled_gram=_pair_gram(shard, memory, broadcast, basis))
+        if "n_pairs" in broadcast:
+            return replace(labeled, unlabeled_gram=_pair_gram(shard, memory, broadcast, basis))
     if "n_neighbors" in broadcast:
         X = scale_features(collect(shard.rows)[0], ranges)
         gram = laplacian_gram(X, basis, n_neighbors=int(broadcast["n_neighbors"]) or None)
