@@ -116,6 +116,13 @@ def test_the_history_s_numbers_are_drawn(fitted):
     np.testing.assert_allclose(lines["primal residual"], [value for value in expected if value > 0])
 
 
+def test_rounds_of_several_models_go_on_counting():
+    X, _, y = make_table(0)
+    history = SFRRegressor(auto=True, random_state=0).fit(X, y).history_
+    for line in plot.convergence(history, "clusters").lines:
+        assert (np.diff(line.get_xdata()) > 0).all()
+
+
 def test_ellipses_in_two_features_are_the_sets(fitted):
     estimator, X, _ = fitted
     rule = estimator.model_.explain()[0]

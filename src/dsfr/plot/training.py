@@ -33,7 +33,7 @@ def convergence(history: Model | Sequence[Any], stage: str | None = None, *, ax:
     if not rounds:
         raise ValueError("there is no history of rounds: the model file is older, or nothing was iterated")
     chosen = stage or _longest_last(rounds)
-    mine = [info for info in rounds if info["stage"] == chosen]
+    mine = _running([info for info in rounds if info["stage"] == chosen])
     if not mine:
         raise ValueError(f"stage={stage!r} must be one of {', '.join(sorted({info['stage'] for info in rounds}))}")
     ax = axes_or_new(ax)
@@ -80,6 +80,17 @@ def communication(ledger: Model | Ledger, by: str = "task", *, ax: Axes | None =
 def _rounds(history: Model | Sequence[Any]) -> list[Mapping[str, Any]]:
     entries = history.training.get("history", []) if isinstance(history, Model) else history
     return [asdict(entry) if is_dataclass(entry) and not isinstance(entry, type) else entry for entry in entries]
+
+
+def _running(rounds: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rounds that go on counting where another model begins with its first."""
+    before = last = 0
+    counted: list[Mapping[str, Any]] = []
+    for info in rounds:
+        before += last if info["round"] <= last else 0
+        last = info["round"]
+        counted.append({**info, "round": before + last})
+    return counted
 
 
 def _longest_last(rounds: Sequence[Mapping[str, Any]]) -> str:

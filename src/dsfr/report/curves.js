@@ -82,18 +82,29 @@ function drawConvergence() {
 
 const CURVES = [["error_bound", "error bound"], ["primal_residual", "primal residual"], ["dual_residual", "dual residual"]];
 
-function drawStage(container, legend, rounds) {
+// Several models are trained one after the other, each counting its rounds from one: here they go on.
+function runningRounds(rounds) {
+  let before = 0, last = 0;
+  return rounds.map((info) => {
+    if (info.round <= last) before += last;
+    last = info.round;
+    return { ...info, round: before + info.round };
+  });
+}
+
+function drawStage(container, legend, told) {
+  const rounds = runningRounds(told);
   const positive = (key) => rounds.filter((info) => info[key] > 0 && info[key] < 1e299);
   const values = CURVES.flatMap(([key]) => positive(key).map((info) => info[key]));
-  if (!values.length || rounds.length < 2) { container.replaceChildren(element("p", { class: "hint" }, "Solved in one round, from sums.")); return; }
+  if (!values.length || told.every((info) => info.round === told[0].round)) { container.replaceChildren(element("p", { class: "hint" }, "Solved in one round, from sums.")); return; }
   const low = Math.min(...values), high = Math.max(...values);
   const plot = frame(container, { xRange: [rounds[0].round, rounds[rounds.length - 1].round], yRange: [low / 1.5, high * 1.5], logY: true, height: 240, xLabel: "round", label: "Residuals by round" });
   CURVES.forEach(([key, name], k) => {
-    const told = positive(key);
-    if (!told.length) return;
+    const points = positive(key);
+    if (!points.length) return;
     const style = { fill: "none", stroke: `var(--c${k})`, "stroke-width": 2, "stroke-dasharray": DASHES[k] };
-    plot.svg.append(shape("path", { d: path(told.map((info) => [plot.x(info.round), plot.y(info[key])])), ...style }));
-    if (told.length === 1) plot.svg.append(shape("circle", { cx: plot.x(told[0].round), cy: plot.y(told[0][key]), r: 3, fill: `var(--c${k})` }));
+    plot.svg.append(shape("path", { d: path(points.map((info) => [plot.x(info.round), plot.y(info[key])])), ...style }));
+    if (points.length === 1) plot.svg.append(shape("circle", { cx: plot.x(points[0].round), cy: plot.y(points[0][key]), r: 3, fill: `var(--c${k})` }));
     const mark = shape("svg", { viewBox: "0 0 32 12" });
     mark.append(shape("path", { d: "M1 6L31 6", ...style }));
     legend.append(element("span", {}, mark, name));
