@@ -86,11 +86,12 @@ def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
     if outside.any():
         counts = sorted(zip(outside.sum(axis=0).tolist(), model.feature_names, strict=True), reverse=True)
         named = listed([f"{name} ({count})" for count, name in counts if count], most=MOST_NAMED)
-        then = "extrapolates" if model.predictor.limits is None else "takes them as lying at the edge"
-        yield _warning(
-            f"{int(outside.any(axis=1).sum())} of {len(data.X)} rows lie outside what training has seen, in {named}: "
-            f"there the model {then}."
-        )
+        n_outside = int(outside.any(axis=1).sum())
+        if model.predictor.limits is None:
+            told = f"outside what training has seen, in {named}: there the model extrapolates."
+        else:
+            told = f"beyond the model's limits, in {named}: it takes them as lying at the limit."
+        yield _warning(f"{n_outside} of {len(data.X)} rows lie {told}")
     constant = [name for name, spread in zip(model.feature_names, np.ptp(data.X, axis=0), strict=True) if spread == 0]
     if constant and len(data.X) > 1:
         yield _remark(f"Constant in the data: {listed(constant, most=MOST_NAMED)}.")
