@@ -15,14 +15,14 @@ from dsfr.files import replacing
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
-NAMES = ("fit_time", "rounds", "few_rounds", "tuning", "speed", "scaling", "memory", "startup")
+NAMES = ("fit_time", "rounds", "few_rounds", "tuning", "accuracy", "speed", "scaling", "memory", "startup")
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 
 
 def with_results(readme: str) -> str:
     """The README's text with every marked block replaced by the stored output of its benchmark or experiment."""
-    blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in NAMES} | {TABLE: "{}"}
+    blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in (*NAMES, "accuracy_50")} | {TABLE: "{}"}
     for path, form in blocks.items():
         if f"<!-- {path} -->" not in readme:
             continue
