@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lock bench speed reproduce picture clean
+.PHONY: help demo test check lint types imports format lock bench speed reproduce picture docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,8 +59,13 @@ reproduce: $(READY) ## run the paper's experiments that are not stored yet, rend
 	$(BIN)/dsfr reproduce --output docs/reproduction/results --report docs
 	$(BIN)/python -m benchmarks.run --render
 
-picture: $(READY) ## draw the picture of the README again
+docs: $(READY) ## build the site of the documents into build/site, running its gallery; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "to see it: $(BIN)/python -m http.server -d build/site"
+
+picture: $(READY) ## draw the pictures of the README again (needs Chromium)
 	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/screenshot.py
 
 lock: $(READY) ## resolve the locked dependencies again
 	$(BIN)/python -m pip install --quiet uv

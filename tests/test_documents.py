@@ -26,16 +26,18 @@ def test_links_between_documents_lead_somewhere(document):
         assert (document.parent / link).exists(), link
 
 
-def test_the_documented_prediction_in_plain_numpy_is_the_model_s(tmp_path):
+@pytest.mark.parametrize("given", [{}, {"auto": True}, {"scaling": "robust"}, {"n_models": 2, "tune": "evidence"}])
+def test_the_documented_prediction_in_plain_numpy_is_the_model_s(given, tmp_path):
     X, _, y = make_table(0)
-    model = SFRRegressor(random_state=0).fit(X, y)
+    model = SFRRegressor(random_state=0, **given).fit(X, y)
     path = model.save(tmp_path / "m.dsfr")
     text = (ROOT / "docs" / "model-file.md").read_text()
     code = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL).group(1)
     lines = [line[4:] for line in code.splitlines() if line.startswith((">>> ", "... "))]
     namespace = {}
     exec("\n".join(lines), namespace)
-    np.testing.assert_allclose(namespace["predict"](path, X), model.predict(X), rtol=1e-10)
+    rows = np.vstack([X, 3.0 * X])
+    np.testing.assert_allclose(namespace["predict"](path, rows), model.predict(rows), rtol=1e-10)
 
 
 def test_every_parameter_is_documented():

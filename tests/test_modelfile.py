@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor, modelfile
 from dsfr.bundles import to_bytes
+from dsfr.core.consensus import RoundInfo
+from dsfr.engines import Ledger
+from dsfr.record import record
 from tests.tables import make_table
 
 seeds = st.integers(0, 10_000)
@@ -43,6 +46,30 @@ def test_names_settings_and_training_come_back(tmp_path, model):
     assert loaded.target_name == "price €"
     assert loaded.training["n_labeled"] == 30
     assert list(map(str, loaded.explain())) == list(map(str, named.explain()))
+
+
+@quick
+@given(seed=seeds, n_agents=st.integers(1, 4), solver=st.sampled_from(["admm", "exact"]))
+def test_a_file_keeps_rounds_tasks_and_agents(tmp_path, seed, n_agents, solver):
+    X, _, y = make_table(seed)
+    fitted = SFRRegressor(n_agents=n_agents, solver=solver, random_state=0).fit(X, y)
+    training = dsfr.load(fitted.save(tmp_path / "m.dsfr")).training
+    rounds = [(info.stage, info.round) for info in fitted.history_]
+    kept = [(entry["stage"], entry["round"]) for entry in training["history"]]
+    assert kept == rounds if len(rounds) <= 100 else set(kept) <= set(rounds)
+    assert training["history"][-1]["error_bound"] == pytest.approx(fitted.history_[-1].error_bound, rel=1e-5)
+    assert sum(entry["bytes_down"] + entry["bytes_up"] for entry in training["ledger"]) == fitted.ledger_.bytes
+    assert {entry["agent"]: entry["bytes_sent"] for entry in training["agents"]} == {
+        name: traffic.bytes_sent for name, traffic in fitted.ledger_.agents.items()
+    }
+
+
+def test_a_long_history_is_thinned_and_keeps_its_ends():
+    rounds = [RoundInfo("weights", i, float("nan"), 1.0, 1.0, 1 / i) for i in range(1, 5001)]
+    kept = record(rounds, Ledger())["history"]
+    assert len(kept) == 100
+    assert (kept[0]["round"], kept[-1]["round"]) == (1, 5000)
+    assert kept[0]["objective"] is None
 
 
 def test_saving_twice_gives_the_same_file(tmp_path, model):
@@ -126,6 +153,9 @@ def forge(tmp_path, model, metadata=None, **arrays):
         ({"feature_names": [1, 2, 3]}, {}, "not all text"),
         ({"target_name": 3}, {}, "lacks 'target_name'"),
         ({"settings": []}, {}, "lacks 'settings'"),
+        ({"training": {"history": {}}}, {}, "record of 'history' is no list"),
+        ({"training": {"ledger": [{"task": "<b>"}]}}, {}, "record of 'ledger' has entries of the wrong kind"),
+        ({"training": {"agents": [[]] * 10_001}}, {}, "record of 'agents' is no list, or too long"),
         ({}, {"weights": np.ones(3)}, "wrong names or shapes"),
         ({}, {"extra": np.ones(3)}, "wrong names or shapes"),
         ({}, {"widths": np.zeros((3, 3))}, "not positive"),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dsfr.experiments.run import Progress as ExperimentProgress
 
 MAX_AGENTS_SHOWN = 20
+BLOCKS = "▁▂▃▄▅▆▇█"
+UNKNOWN = 1e299
+"""An error bound this large says that nobody knows."""
 
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
@@ -79,6 +82,7 @@ class FitWatch:
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
         self._n_rows, self._started, self._stage, self._first = 0, time.monotonic(), "", 0
+        self._bounds: list[float] = []
 
     def on_rows(self, n_rows: int) -> None:
         """Rows have been read."""
@@ -89,12 +93,12 @@ class FitWatch:
         """A round has ended."""
         if info.stage != self._stage:
             self._stage, self._started, self._first = info.stage, time.monotonic(), info.round
+            self._bounds = []
+        self._bounds.append(info.error_bound)
         passes, seconds = info.round - self._first, time.monotonic() - self._started
         passed = passes * self._n_rows if info.stage == "clusters" else 0
         rate = f", {_rate(passed, seconds)}" if passed else ""
-        # Without a coordinator nobody knows the objective.
-        objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
-        self._show(f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}{rate}")
+        self._show(describe_round(info, self._bounds) + rate)
 
 
 @contextmanager
@@ -139,6 +143,40 @@ def _rate(n_rows: int, seconds: float) -> str:
     """
     rate = n_rows / max(seconds, 1e-9)
     return f"{rate / 1e6:.3g} million rows/s" if rate >= 1e6 else f"{rate:.0f} rows/s"
+
+
+def describe_round(info: RoundInfo, bounds: Sequence[float]) -> str:
+    """One line about a round: objective, error bound, residuals, and how the bound has gone so far.
+
+    >>> describe_round(RoundInfo("weights", 3, 1.25, 0.1, 0.02, 1e-3), [1.0, 0.1, 1e-3])
+    'weights: round 3, objective 1.25, error 1.0e-03, residuals 1.0e-01 and 2.0e-02  █▆▁'
+    """
+    # Without a coordinator nobody knows the objective, and where agents share sums there are no residuals.
+    objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
+    residuals = (
+        f", residuals {info.primal_residual:.1e} and {info.dual_residual:.1e}" if info.primal_residual > 0 else ""
+    )
+    told = f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}{residuals}"
+    return f"{told}  {sparkline(bounds)}".rstrip()
+
+
+def sparkline(values: Sequence[float], width: int = 24) -> str:
+    """The last positive values as blocks, on a logarithmic scale; values nobody knows are left out.
+
+    >>> sparkline([1e3, 1e2, 10.0, 1.0])
+    '█▆▃▁'
+    """
+    logs = [math.log10(value) for value in values if 0 < value < UNKNOWN][-width:]
+    if len(logs) < 2 or max(logs) == min(logs):
+        return ""
+    return "".join(BLOCKS[round(7 * (log - min(logs)) / (max(logs) - min(logs)))] for log in logs)
+
+
+@contextmanager
+def working(description: str) -> Iterator[None]:
+    """A sign of life over something whose length is not known; silent when standard error is no terminal."""
+    with _spinner(description):
+        yield
 
 
 @contextmanager

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.explain import Rule, explain
+from dsfr.core.contributions import contributions
 from dsfr.core.mixture import WITHOUT_UNCERTAINTY, Mixture
 from dsfr.core.model import Predictor
+from dsfr.core.rulebase import RuleBase
+from dsfr.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_rules, width_scales
 from dsfr.modelfile import read_model_file, write_model_file
+from dsfr.simplification import Simplification, simplify
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """Rows, labels, agents, rounds, bytes and termination of the training run."""
+    """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
     mixture: Mixture | None = None
     """Several predictors (``predictor`` is the strongest) and how sure they are, if the training was asked for it."""
 
@@ -43,7 +46,7 @@ class Model:
         """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
         if hasattr(X, "predictions"):
             return np.concatenate([np.empty(0), *X.predictions(self)])
-        return self.predict_rows(_as_matrix(X, self.feature_names))
+        return self.predict_rows(as_matrix(X, self.feature_names))
 
     def predict_rows(self, X: Array, *, fast: bool | None = None) -> Array:
         """Predictions for checked rows."""
@@ -57,7 +60,7 @@ class Model:
         ValueError
             If the model was trained without uncertainty.
         """
-        return self._sure().deviations(_as_matrix(X, self.feature_names))
+        return self._sure().deviations(as_matrix(X, self.feature_names))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of intervals about predictions that hold a new target with probability ``coverage``.
@@ -79,9 +82,56 @@ class Model:
             raise ValueError(WITHOUT_UNCERTAINTY)
         return self.mixture
 
-    def explain(self) -> tuple[Rule, ...]:
-        """The rules, in the data's units; printing one shows it as a sentence."""
-        return explain(self.predictor, self.feature_names, self.target_name)
+    def half_widths(self, coverages: Sequence[float]) -> dict[float, float]:
+        """`half_width` of every coverage that the model can tell; none if it was trained without uncertainty."""
+        if self.mixture is None or self.mixture.scores is None:
+            return {}
+        enough = self.mixture.scores.counts[-1]
+        known = [coverage for coverage in coverages if np.ceil(coverage * (enough + 1.0) - 1e-9) <= enough]
+        return {coverage: self.half_width(coverage) for coverage in known}
+
+    @property
+    def rule_base(self) -> RuleBase:
+        """The rules of all members, those of the strongest first.
+
+        Raises
+        ------
+        ValueError
+            If the model has wavelets instead.
+        """
+        return RuleBase.of(self.members, width_scales(self.settings, self.training, self.members))
+
+    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation:
+        """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
+
+        With rows ``X``, what is low or high is judged among these, and each rule names the rows most typical of it;
+        without, among rows as the model remembers them. Of an average of several models the strongest is explained,
+        or ``all_models``.
+        """
+        base = self.rule_base if all_models else self.rule_base.strongest
+        rows = None if X is None else as_matrix(X, self.feature_names)
+        return explain_rules(base, self.feature_names, self.target_name, rows)
+
+    def explain_prediction(self, row: Any) -> PredictionExplanation:
+        """One prediction taken apart by rules and features; the parts add up to it. ``row`` has one value a feature."""
+        X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
+        if len(X) != 1:
+            raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
+        parts = contributions(self.rule_base, X[0])
+        half = self.half_widths([SHOWN_COVERAGE]).get(SHOWN_COVERAGE)
+        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)
+
+    def simplify(
+        self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01
+    ) -> Simplification:
+        """A model with fewer rules and sets, and what that costs in accuracy.
+
+        Rules that count for less than ``min_strength`` on every row are dropped; sets of a feature whose similarity (1
+        for equal ones) is at least ``similarity`` become one; rules that then have the same sets are joined. Rows
+        ``X``, with targets ``y`` if known, are what this is judged on; without, rows as the model remembers them.
+        """
+        rows = None if X is None else as_matrix(X, self.feature_names)
+        return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
 
     def renamed(self, feature_names: Sequence[str], target_name: str) -> Model:
         """The same model with other names for its columns."""
@@ -123,7 +173,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     )
 
 
-def _as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
+def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
+    """Rows of an array or data frame as the model's columns; refuses wrong shapes and missing values."""
     matrix = _numbers(_by_name(X, feature_names))
     if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
         raise ValueError(

@@ -20,6 +20,7 @@ from dsfr.core.rules import Rules
 from dsfr.core.scaling import Ranges
 from dsfr.core.wavelets import Wavelets
 from dsfr.files import replacing
+from dsfr.record import check_record
 
 FORMAT = 1
 """Of a file with one predictor and no limits, which every version can read."""
@@ -202,6 +203,10 @@ def _checked_metadata(text: str) -> dict[str, Any]:
             raise ModelFileError(f"its metadata lacks {name!r}, or has it of the wrong kind")
     if not all(isinstance(name, str) for name in metadata["feature_names"]):
         raise ModelFileError("its feature names are not all text")
+    try:
+        check_record(metadata["training"])
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
     return metadata
 
 

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -61,24 +62,32 @@ delimiter_option = click.option(
 )
 
 
+def refuse_same_file(source: str, output: str) -> None:
+    """Refuse to write over what is read."""
+    if Path(output).exists() and Path(output).samefile(source):
+        raise BadInputError(f"the output {output} is an input file: write elsewhere")
+
+
 def examples(*lines: str) -> str:
     """Text of a command's examples."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-@click.group(cls=FriendlyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=FriendlyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples(
+        "dsfr demo",
+        "dsfr fit houses.csv --target price -o houses.dsfr",
+        "dsfr predict houses.dsfr new.csv -o predicted.csv",
+        "dsfr explain houses.dsfr",
+        "dsfr report houses.dsfr houses.csv -o report.html",
+        "dsfr reproduce --quick",
+    ),
+)
 @click.version_option(__version__, "-V", "--version", prog_name="dsfr")
 def main() -> None:
-    r"""Readable fuzzy-rule regression from few labels and many unlabelled rows, on data spread over owners.
-
-    \b
-    Examples:
-      dsfr demo
-      dsfr fit houses.csv --target price -o houses.dsfr
-      dsfr predict houses.dsfr new.csv -o predicted.csv
-      dsfr explain houses.dsfr
-      dsfr reproduce --quick
-    """
+    """Readable fuzzy-rule regression from few labels and many unlabelled rows, on data spread over owners."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Commands around one model: demo, fit, predict, explain."""
+"""Commands that make and use a model: demo, fit, predict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main
+from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, delimiter_option, examples, main, refuse_same_file
 
 SLOW_SECONDS = 1.0
 """Of faster trainings nobody asks where the time went."""
@@ -41,9 +41,9 @@ def demo(seed: int, output: str) -> None:
     )
     model = train_model(seed)
     click.echo(f"\nThe rules that {N_AGENTS} agents agreed on (SFR-ICR, {LABELS_PER_AGENT} labels each):\n")
-    click.echo("\n\n".join(map(str, model.explain())))
+    click.echo(model.explain())
     click.echo(f"\nModel file: {model.save(output).resolve()}")
-    click.echo(f"Next: dsfr explain {output}")
+    click.echo(f"Next: dsfr explain {output}, or dsfr report {output} -o report.html")
 
 
 @main.command(
@@ -89,26 +89,33 @@ def demo(seed: int, output: str) -> None:
 @click.option("--tol", default=1e-4, show_default=True, help="Relative accuracy of the agreed weights.")
 @click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
+@click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
 @delimiter_option
-def fit(data: str, output: str, **options: Any) -> None:
+def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz, Parquet, .npy, or a folder of such files) and write it to FILE.
 
     Folders and large files are read in batches: they need not fit into memory.
     """
+    from contextlib import ExitStack
+
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
     from dsfr.fitting import FitOptions, fit_files, fit_table, is_streamed, refuse_without_effect
+    from dsfr.monitors import TensorBoard, together
     from dsfr.tables import read_table
 
     told = FitOptions(**options)
     refuse_without_effect(told.method, _given(click.get_current_context()))
-    _refuse_same_file(data, output)
+    refuse_same_file(data, output)
     check_writable(output)
-    with watch_rounds() as watch:
+    with ExitStack() as stack:
+        watch = stack.enter_context(watch_rounds())
+        boards = [] if tensorboard is None else [stack.enter_context(TensorBoard(tensorboard))]
+        on_round = together(watch.on_round, *boards)
         if is_streamed(data):
-            outcome = fit_files(data, told, watch.on_round, watch.on_rows)
+            outcome = fit_files(data, told, on_round, watch.on_rows)
         else:
-            outcome = fit_table(read_table(data, delimiter=told.delimiter), told, watch.on_round)
+            outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
     outcome.model.save(output)
     _report_fit(outcome, output)
 
@@ -147,8 +154,8 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
 
     if output is not None:
         check_output_kind(output)
-        _refuse_same_file(data, output)
-        _refuse_same_file(model, output)
+        refuse_same_file(data, output)
+        refuse_same_file(model, output)
         check_writable(output)
     loaded = load(model)
     half_width = None if interval is None else loaded.half_width(interval)
@@ -167,35 +174,6 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
             return
         n_rows = write_tables(tables, output, delimiter=delimiter)
     click.echo(f"{n_rows} predictions in {output}", err=True)
-
-
-@main.command(epilog=examples("dsfr explain houses.dsfr"))
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-def explain(model: str) -> None:
-    """Print the rules of MODEL as sentences, in the units of the data."""
-    from dsfr.model import load
-
-    loaded = load(model)
-    rules = loaded.explain()
-    training = loaded.training
-    click.echo(
-        f"{len(rules)} rules for {loaded.target_name}, from {training.get('n_samples', '?')} rows "
-        f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
-        "average of the rules' lines, weighted by how well each rule's conditions fit.\n"
-    )
-    if "models" in training:
-        click.echo(_about_models(training["models"]) + "\n")
-    click.echo("\n\n".join(map(str, rules)))
-
-
-def _about_models(models: list[dict[str, float]]) -> str:
-    strongest = max(models, key=lambda model: model["share"])
-    least = min(model["agreement"] for model in models)
-    return (
-        f"The model is the average of {len(models)} rule bases. Shown is the strongest, with a share of "
-        f"{strongest['share']:.0%}; it explains {strongest['agreement']:.1%} of how the average varies over the "
-        f"training rows, and every base at least {least:.1%}."
-    )
 
 
 def _given(ctx: click.Context) -> set[str]:
@@ -240,8 +218,3 @@ def _models(models: list[dict[str, float]]) -> list[list[str]]:
         ]
         for model in models
     ]
-
-
-def _refuse_same_file(source: str, output: str) -> None:
-    if Path(output).exists() and Path(output).samefile(source):
-        raise BadInputError(f"the output {output} is an input file: write elsewhere")

@@ -1,13 +1,28 @@
-"""Rules as people read them: sets and consequents in the data's own units, and a sentence each."""
+"""Rules as people read them: sets with a name, consequents in the data's own units, and a sentence each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dsfr.core.arrays import Array
-from dsfr.core.model import Predictor
-from dsfr.core.rules import Rules
+import numpy as np
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.rulebase import RuleBase
+from dsfr.core.words import label, one_line, positions, readable
+
+SET_THRESHOLD = 0.05
+"""A feature is left out of a rule's conditions if a model that could not see it would fire the rule almost alike: the
+strength changes by less than this part of its mean, on average over rows."""
+
+TERM_THRESHOLD = 0.01
+"""A feature is left out of a rule's line if it moves the output by less than this part of the target's deviation, for a
+move of one width of the rule's set. What it adds at the center goes into the constant."""
+
+MOST_ROWS = 4096
+"""Rows looked at, evenly spaced over longer tables."""
+N_TYPICAL = 3
+"""Rows shown for each rule, where there are data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,65 +30,166 @@ class Rule:
     """One rule in the data's units: IF x is about ``centers`` ± ``widths`` THEN y = ``intercept + coefficients x``."""
 
     number: int
+    member: int
+    """Number of the model it belongs to, counted from 1; the strongest of several is the first."""
     share: float
-    """Part of the training rows that belong to it, 0 to 1."""
+    """Part of the training rows that belong to it, within its model; 0 to 1."""
     centers: Array
     widths: Array
     intercept: float
     coefficients: Array
     feature_names: tuple[str, ...]
     target_name: str
+    labels: tuple[str, ...]
+    """"very low" to "very high" for every feature: where the center lies among all rows."""
+    importance: Array
+    """How much the rule's strength would change if the model could not see a feature, in parts of its mean; (d,)."""
+    matters: tuple[bool, ...]
+    """Which features the rule's firing depends on: those whose importance reaches `SET_THRESHOLD`."""
+    terms: tuple[bool, ...]
+    """Which features its line depends on, see `TERM_THRESHOLD`."""
+    mean_output: float
+    """What the rule says on average, over rows weighted by its strength."""
+    typical_rows: Array
+    """Values of the rows that fit its sets best, (rows, d); none if there were no data."""
+    typical_numbers: IntArray
+    """Numbers of these rows in the data, counted from 1."""
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.feature_names)
-        conditions = [
-            f"{'IF ' if j == 0 else 'AND'}  {name:<{width}} is about {readable(center)} ± {readable(spread)}"
-            for j, (name, center, spread) in enumerate(zip(self.feature_names, self.centers, self.widths, strict=True))
+        return "\n".join([self.title, *self.conditions(), self.consequent(), *self._typical()])
+
+    @property
+    def title(self) -> str:
+        """Number, share and mean output."""
+        return f"Rule {self.number} ({self.share:.0%} of the rows, {self._target} about {readable(self.mean_output)})"
+
+    def conditions(self) -> list[str]:
+        """One line for every feature that matters to the firing."""
+        told = [j for j, matters in enumerate(self.matters) if matters]
+        names = [one_line(self.feature_names[j]) for j in told]
+        width = max(map(len, names), default=0)
+        lines = [
+            f"{'AND' if i else 'IF '}  {name:<{width}} is {self.labels[j]} "
+            f"(about {readable(self.centers[j])} ± {readable(self.widths[j])})"
+            for i, (j, name) in enumerate(zip(told, names, strict=True))
         ]
-        return "\n".join([f"Rule {self.number} ({self.share:.0%} of the rows)", *conditions, self._consequent()])
+        return lines or ["ALWAYS"]
 
-    def _consequent(self) -> str:
-        terms = [
-            f" {'-' if coefficient < 0 else '+'} {readable(abs(coefficient))}·{name}"
-            for name, coefficient in zip(self.feature_names, self.coefficients, strict=True)
+    def consequent(self) -> str:
+        """The rule's line, without terms that hardly count."""
+        return " ".join([f"THEN {self._target} = {readable(self.constant)}", *self.line_terms()])
+
+    def line_terms(self) -> list[str]:
+        """Signed terms of the line that count."""
+        return [
+            f"{'-' if self.coefficients[j] < 0 else '+'} {readable(abs(self.coefficients[j]))}·{one_line(name)}"
+            for j, name in enumerate(self.feature_names)
+            if self.terms[j]
         ]
-        return f"THEN {self.target_name} = {readable(self.intercept)}{''.join(terms)}"
+
+    @property
+    def constant(self) -> float:
+        """The intercept, with what left-out terms add at the center."""
+        left_out = ~np.asarray(self.terms)
+        return self.intercept + float(self.coefficients[left_out] @ self.centers[left_out])
+
+    @property
+    def _target(self) -> str:
+        return one_line(self.target_name)
+
+    def _typical(self) -> Iterator[str]:
+        for number, row in zip(self.typical_numbers.tolist(), self.typical_rows, strict=True):
+            values = ", ".join(
+                f"{one_line(name)} {readable(value)}" for name, value in zip(self.feature_names, row, strict=True)
+            )
+            yield f"     like row {number}: {values}"
 
 
-def explain(predictor: Predictor, feature_names: Sequence[str], target_name: str) -> tuple[Rule, ...]:
-    """The rules of a predictor, in the units of the data.
+def explain(
+    base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array, *, are_data: bool
+) -> tuple[Rule, ...]:
+    """The rules in words, named by where their sets lie among ``rows``.
 
-    Strengths sum to 1, so mean and scale of the target move into every rule's own line without changing a prediction.
+    ``are_data`` says that these are rows somebody has, of which the most typical ones are worth showing; without data
+    they come from `RuleBase.stand_in_rows`.
     """
-    if not isinstance(predictor.basis, Rules):
-        raise ValueError("this model has wavelets, not rules: only models of SFRRegressor can be explained")
-    middle, half = predictor.ranges.midpoints, predictor.ranges.half_widths
-    n_rules = len(predictor.basis.centers)
-    consequents = predictor.target_scale * predictor.weights.reshape(n_rules, -1)
-    slopes = consequents[:, 1:] / half
-    intercepts = predictor.target_mean + consequents[:, 0] - slopes @ middle
-    centers = middle + half * predictor.basis.centers
-    widths = half * predictor.basis.widths
+    numbers = np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).round().astype(np.int64))
+    X = base.members[0][1].within_limits(rows[numbers])
+    strengths = base.strengths(X)
+    mass = np.maximum(strengths.sum(axis=0), np.finfo(np.float64).tiny)
+    means = np.einsum("nk,nk->k", strengths, base.lines(X)) / mass
+    places = np.column_stack([_places(base, X, j) for j in range(X.shape[1])])
+    importance, terms = discrimination(base, X, strengths), _term_sizes(base) >= TERM_THRESHOLD
+    typical = _typical_rows(base, X) if are_data else np.empty((base.n_rules, 0), dtype=np.int64)
     return tuple(
         Rule(
             number=k + 1,
-            share=float(predictor.shares[k]),
-            centers=centers[k],
-            widths=widths[k],
-            intercept=float(intercepts[k]),
-            coefficients=slopes[k],
+            member=int(base.owners[k]) + 1,
+            share=float(base.row_shares[k]),
+            centers=base.centers[k],
+            widths=base.widths[k],
+            intercept=float(base.intercepts[k]),
+            coefficients=base.slopes[k],
             feature_names=tuple(feature_names),
             target_name=target_name,
+            labels=tuple(label(place) for place in places[k].tolist()),
+            importance=importance[k],
+            matters=tuple((importance[k] >= SET_THRESHOLD).tolist()),
+            terms=tuple(terms[k].tolist()),
+            # A rule that fires nowhere on these rows says what it says at its center.
+            mean_output=float(means[k] if mass[k] > SILENT else base.lines(base.centers[k][None])[0, k]),
+            typical_rows=rows[numbers[typical[k]]],
+            typical_numbers=numbers[typical[k]] + 1,
         )
-        for k in range(n_rules)
+        for k in range(base.n_rules)
     )
 
 
-def readable(value: float) -> str:
-    """A number with four significant digits and no needless ones; powers of ten only for the very large and small.
+def _places(base: RuleBase, X: Array, j: int) -> Array:
+    """Part of the rows under each rule's center; the center of a cluster of equal values is only nearly one of them."""
+    return positions(base.centers[:, j], X[:, j], TIED * float(base.widths[:, j].min()))
 
-    >>> [readable(v) for v in (6300.0, 0.0031234, 1234567.0, 1.5e12, -0.0)]
-    ['6300', '0.003123', '1235000', '1.5e+12', '0']
-    """
-    rounded = float(f"{value:.4g}") + 0.0
-    return f"{rounded:.0f}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:.4g}"
+
+TIED = 0.1
+"""Rows this near to a center, in widths of the feature's narrowest set, count as level with it. The same distance for
+all rules, so that a higher center never has a lower name."""
+SILENT = 1e-6
+"""Total strength over all rows under which a rule counts as never firing."""
+
+
+def discrimination(base: RuleBase, X: Array, strengths: Array) -> Array:
+    """Mean change of each rule's strength if the model could not see a feature, in parts of the strength; (k, d)."""
+    change = np.empty_like(base.centers)
+    mean = np.maximum(strengths.mean(axis=0), np.finfo(np.float64).tiny)
+    start = 0
+    for share, predictor in base.members:
+        here = slice(start, start + len(predictor.shares))
+        start = here.stop
+        with np.errstate(over="ignore"):
+            exponents = ((X[:, None, :] - base.centers[here]) / base.widths[here]) ** 2
+        exponents = np.minimum(exponents, np.finfo(np.float64).max / (2 * X.shape[1]))
+        total = exponents.sum(axis=2)
+        for j in range(X.shape[1]):
+            blind = share * _softmax(exponents[:, :, j] - total)
+            change[here, j] = np.abs(blind - strengths[:, here]).mean(axis=0) / mean[here]
+    return change
+
+
+def _softmax(logits: Array) -> Array:
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    normalized: Array = weights / weights.sum(axis=1, keepdims=True)
+    return normalized
+
+
+def _term_sizes(base: RuleBase) -> Array:
+    """How far a feature moves a rule's output over one width of its set, in deviations of the target; (k, d)."""
+    scale = max(predictor.target_scale for _, predictor in base.members)
+    return np.abs(base.slopes * base.widths) / scale
+
+
+def _typical_rows(base: RuleBase, X: Array) -> IntArray:
+    """For every rule the rows nearest to its center, in its widths; shape (k, at most `N_TYPICAL`)."""
+    most = min(N_TYPICAL, len(X))
+    with np.errstate(over="ignore"):
+        far = [(((X - m) / s) ** 2).sum(axis=1) for m, s in zip(base.centers, base.widths, strict=True)]
+    return np.array([np.argsort(distances, kind="stable")[:most] for distances in far], dtype=np.int64)

@@ -26,6 +26,7 @@ from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Shard
 from dsfr.protocol.split import split_rows
 from dsfr.protocol.stages import FitReport, Stopwatch
+from dsfr.record import record
 
 UNKNOWN = 1e299
 """An error bound this large says that nobody knows."""
@@ -203,6 +204,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
                 "termination": training.termination,
                 **({"tuned": _tuned(training, settings)} if settings.tune else {}),
                 **({"models": [dict(model) for model in training.models]} if training.models else {}),
+                **record(training.history, self.ledger_),
             },
         )
 

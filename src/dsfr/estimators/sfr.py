@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dsfr.core.explain import Rule
 from dsfr.engines import Faults
 from dsfr.estimators.base import DistributedRegressor, settings_of
-from dsfr.protocol import Settings, Training
+from dsfr.explanation import Explanation
+from dsfr.protocol import Settings
 
 
 class SFRRegressor(DistributedRegressor):
@@ -133,8 +133,9 @@ class SFRRegressor(DistributedRegressor):
     ----------
     model_ : Model
         The trained model: `predict`, `explain`, `save`.
-    rules_ : tuple of Rule
-        The rules in the data's units; printing one shows it as a sentence.
+    rules_ : Explanation
+        The rules in words and in the data's units, a tuple of `Rule`; printing shows sentences, ``to_frame()`` gives a
+        table.
     n_rounds_ : int
         Rounds of communication, of all tasks.
     history_ : list of RoundInfo
@@ -175,8 +176,6 @@ class SFRRegressor(DistributedRegressor):
     >>> round(model.score(X, np.sin(X[:, 0])), 1)
     1.0
     """
-
-    rules_: tuple[Rule, ...]
 
     def __init__(
         self,
@@ -260,6 +259,7 @@ class SFRRegressor(DistributedRegressor):
     def _settings(self, seed: int) -> Settings:
         return settings_of(self, "rules", seed)
 
-    def _keep(self, training: Training, settings: Settings) -> None:
-        super()._keep(training, settings)
-        self.rules_ = self.model_.explain()
+    @property
+    def rules_(self) -> Explanation:
+        """The rules in the data's units, put into words when asked for."""
+        return self.model_.explain()

@@ -1,0 +1,35 @@
+"""Train over owners.
+
+Five owners hold a part of the table each and agree on one model. How the rounds converge, and what is sent.
+"""
+
+# %%
+# Owners who are not alike: each has patients of similar age. Ten outcomes are known at each.
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+from dsfr import SFRRegressor, nrmse, plot
+from dsfr.datasets import hide_labels_by_agent, split_by_column
+
+table = load_diabetes(scaled=False, as_frame=True)
+X, truth = table.data, table.target.to_numpy()
+owners = split_by_column(X["age"].to_numpy(), 5)
+few = hide_labels_by_agent(truth, owners, 50, np.random.default_rng(0))
+estimator = SFRRegressor(ridge=1.0, random_state=0).fit(X, few, agents=owners)
+hidden = np.isnan(few)
+print(f"{estimator.n_rounds_} rounds, {estimator.ledger_.bytes / 1e3:.0f} kB, {estimator.termination_}")
+print(f"NRMSE on the {hidden.sum()} outcomes nobody told: {nrmse(truth[hidden], estimator.predict(X[hidden])):.3f}")
+
+# %%
+# Consensus ADMM on the weights, until they are provably near the pooled solution.
+plot.convergence(estimator.history_, "weights")
+
+# %%
+# What was sent, by task.
+plot.communication(estimator.ledger_)
+
+# %%
+# Along a ring only neighbors talk, and sums travel along it: the agent at the root carries most.
+ring = SFRRegressor(ridge=1.0, topology="ring", random_state=0).fit(X, few, agents=owners)
+print("largest difference of predictions:", f"{np.abs(ring.predict(X) - estimator.predict(X)).max():.1e}")
+plot.communication(ring.ledger_, "agent")

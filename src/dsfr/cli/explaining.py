@@ -1,0 +1,149 @@
+"""Commands that make a model readable: explain, simplify."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refuse_same_file
+
+
+@main.command(
+    epilog=examples(
+        "dsfr explain houses.dsfr",
+        "dsfr explain houses.dsfr houses.csv",
+        "dsfr explain houses.dsfr --row houses.csv:17",
+        "dsfr explain houses.dsfr --format csv > rules.csv",
+    )
+)
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--row", metavar="FILE:N", help="Explain the prediction of row N (the first is 1) of a table instead.")
+@click.option(
+    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "csv", "json"]), help="Output."
+)
+@click.option("--all-models", is_flag=True, help="The rules of all models of an average, not of the strongest only.")
+@delimiter_option
+def explain(model: str, data: str | None, row: str | None, form: str, all_models: bool, delimiter: str) -> None:
+    """Print the rules of MODEL as sentences, in the units of the data, or explain one prediction.
+
+    With DATA, what is low or high is judged among its rows, and every rule names the rows most typical of it.
+    """
+    from dsfr.model import load
+
+    if row is not None and data is not None:
+        raise BadInputError("--row names a table of its own: leave out DATA, or --row")
+    loaded = load(model)
+    if row is not None:
+        explained = loaded.explain_prediction(_row_of(row, loaded, delimiter))
+        _print(str(explained), _parts(explained), form)
+        return
+    rows = None if data is None else _matrix_of(data, loaded, delimiter)
+    rules = loaded.explain(rows, all_models=all_models)
+    _print(f"{_introduction(loaded, len(rules), all_models)}\n\n{rules}", rules.to_records(), form)
+
+
+@main.command(
+    epilog=examples(
+        "dsfr simplify houses.dsfr -o simple.dsfr",
+        "dsfr simplify houses.dsfr houses.csv --similarity 0.6 -o simple.dsfr",
+    )
+)
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where the simpler model goes.")
+@click.option(
+    "--similarity", default=0.8, show_default=True, help="Sets of a feature at least as alike as this become one."
+)
+@click.option(
+    "--min-strength", default=0.01, show_default=True, help="Rules that count for less on every row are dropped."
+)
+@delimiter_option
+def simplify(model: str, data: str | None, output: str, similarity: float, min_strength: float, delimiter: str) -> None:
+    """Write a model with fewer rules and sets, and say what it costs on DATA (or on rows drawn from MODEL)."""
+    from dsfr.columns import numbers
+    from dsfr.console import working
+    from dsfr.files import check_writable
+    from dsfr.model import load
+    from dsfr.tables import read_table
+
+    for source in (model, *([data] if data else [])):
+        refuse_same_file(source, output)
+    check_writable(output)
+    loaded = load(model)
+    X = y = None
+    if data is not None:
+        X = _matrix_of(data, loaded, delimiter)
+        table = read_table(data, delimiter=delimiter)
+        if loaded.target_name in table.column_names:
+            y = numbers(table, loaded.target_name, allow_missing=True)
+    with working("simplifying"):
+        result = loaded.simplify(X, y, similarity=similarity, min_strength=min_strength)
+    result.model.save(output)
+    click.echo(f"{result}\nmodel         {output}")
+
+
+def _introduction(model: Any, n_rules: int, all_models: bool) -> str:
+    training = model.training
+    several = f"\n\n{_about_models(training['models'], all_models)}" if "models" in training else ""
+    return (
+        f"{n_rules} rules for {model.target_name}, from {training.get('n_samples', '?')} rows "
+        f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
+        "average of the rules' lines, weighted by how well each rule's conditions fit."
+        f"{several}"
+    )
+
+
+def _about_models(models: list[dict[str, float]], all_models: bool) -> str:
+    strongest = max(models, key=lambda model: model["share"])
+    least = min(model["agreement"] for model in models)
+    shown = "Shown are all, the strongest first" if all_models else "Shown is the strongest"
+    return (
+        f"The model is the average of {len(models)} rule bases. {shown}, with a share of "
+        f"{strongest['share']:.0%}; it explains {strongest['agreement']:.1%} of how the average varies over the "
+        f"training rows, and every base at least {least:.1%}."
+    )
+
+
+def _matrix_of(data: str, model: Any, delimiter: str) -> Any:
+    from dsfr.columns import matrix
+    from dsfr.tables import read_table
+
+    return matrix(read_table(data, delimiter=delimiter), model.feature_names)
+
+
+def _row_of(told: str, model: Any, delimiter: str) -> Any:
+    """The row that FILE:N names."""
+    path, colon, number = told.rpartition(":")
+    if not colon or not number.isascii() or not number.isdigit():
+        raise BadInputError(f"--row {told} must be a table and the number of a row, such as houses.csv:17")
+    X = _matrix_of(path, model, delimiter)
+    if not 1 <= int(number) <= len(X):
+        raise BadInputError(f"--row {told}: {path} has rows 1 to {len(X)}")
+    return X[int(number) - 1]
+
+
+def _parts(explained: Any) -> list[dict[str, Any]]:
+    """Start, firing, every feature and the prediction, one record each."""
+    parts = {"mean output": explained.start, "rules that fired": explained.firing, **explained.contributions}
+    return [
+        *({"part": name, "value": value} for name, value in parts.items()),
+        {"part": "prediction", "value": explained.prediction},
+    ]
+
+
+def _print(text: str, records: list[dict[str, Any]], form: str) -> None:
+    import csv
+    import io
+    import json
+
+    if form == "csv":
+        out = io.StringIO()
+        writer = csv.DictWriter(out, records[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        text = out.getvalue().rstrip("\n")
+    elif form == "json":
+        text = json.dumps(records, indent=2, ensure_ascii=False)
+    click.echo(text)

@@ -1,0 +1,53 @@
+"""Words for numbers: how a value is called among others, and how numbers and names are printed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+
+LABELS = ("very low", "low", "medium", "high", "very high")
+LABEL_EDGES = (0.1, 0.3, 0.7, 0.9)
+"""A value is very low if less than a tenth of all rows lie under it, low under three tenths, high from seven tenths
+on, very high from nine tenths on, and medium in between."""
+
+
+def positions(values: Array, column: Array, tolerance: Array | float = 0.0) -> Array:
+    """Part of a column that lies under each value, what is within the tolerance counted half; 0 to 1.
+
+    >>> positions(np.array([2.0, 9.0]), np.array([1.0, 2.0, 3.0, 4.0]))
+    array([0.375, 1.   ])
+    """
+    ordered = np.sort(column)
+    under = np.searchsorted(ordered, values - tolerance, side="left")
+    under = under + np.searchsorted(ordered, values + tolerance, side="right")
+    part: Array = under / (2.0 * len(ordered))
+    return part
+
+
+def label(position: float) -> str:
+    """What a value is called that has this part of all rows under it; see `LABEL_EDGES`.
+
+    >>> [label(p) for p in (0.0, 0.2, 0.5, 0.7, 0.95)]
+    ['very low', 'low', 'medium', 'high', 'very high']
+    """
+    return LABELS[int(np.searchsorted(LABEL_EDGES, position, side="right"))]
+
+
+def readable(value: float) -> str:
+    """A number with four significant digits and no needless ones; powers of ten only for the very large and small.
+
+    >>> [readable(v) for v in (6300.0, 0.0031234, 1234567.0, 1.5e12, -0.0)]
+    ['6300', '0.003123', '1235000', '1.5e+12', '0']
+    """
+    rounded = float(f"{value:.4g}") + 0.0
+    return f"{rounded:.0f}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:.4g}"
+
+
+def one_line(name: str) -> str:
+    r"""A name that stays on its line and does not steer a terminal: what cannot be printed is shown as an escape.
+
+    >>> one_line("a\nb \u202e ü")
+    'a\\nb \\u202e ü'
+    """
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in name)

@@ -1,0 +1,125 @@
+"""IEEE 1855 (Fuzzy Markup Language): the rules as a first-order Takagi-Sugeno-Kang system in XML."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+
+import numpy as np
+
+from dsfr.core.explain import Rule
+from dsfr.model import Model
+
+NAMESPACE = "http://www.ieee1855.org"
+AND_BY_PRODUCT = {"andMethod": "PROD"}
+
+
+def to_fml(model: Model) -> bytes:
+    """The model in the Fuzzy Markup Language, sets as ``exp(-(x - c)^2 / (2 s^2))``, lines with the constant first.
+
+    Every feature keeps one term for each different set, and every rule names a set for every feature, so that the
+    system predicts what the model predicts, for values within the variables' domains.
+
+    Raises
+    ------
+    ValueError
+        If the model is an average of several, which the language cannot express, or has no rules.
+    """
+    if len(model.members) > 1:
+        raise ValueError(
+            f"this model is the average of {len(model.members)} rule bases, and FML describes one: export to .onnx, or "
+            "train a single one"
+        )
+    rules = model.explain()
+    ids = _Identifiers()
+    names = [ids.new(name) for name in (*model.feature_names, model.target_name)]
+    system = ET.Element("fuzzySystem", {"xmlns": NAMESPACE, "name": ids.new(f"model of {model.target_name}")})
+    knowledge = ET.SubElement(system, "knowledgeBase")
+    domain = model.rule_base.domain
+    terms = [
+        _input(knowledge, ids, name, rules, j, (float(domain.low[j]), float(domain.high[j])))
+        for j, name in enumerate(names[:-1])
+    ]
+    lines = _output(knowledge, ids, names[-1], rules)
+    _rule_base(system, ids, names, rules, terms, lines)
+    ET.indent(system)
+    text: bytes = ET.tostring(system, encoding="UTF-8", xml_declaration=True)
+    return text + b"\n"
+
+
+class _Identifiers:
+    """Names as the standard's schema wants them: plain letters, each used once in the document."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def new(self, name: str) -> str:
+        """A name near to the one given that nothing else has."""
+        folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", folded).strip("_") or "unnamed"
+        plain = plain if plain[0].isalpha() else f"_{plain}"
+        chosen, number = plain, 2
+        while chosen in self._taken:
+            chosen, number = f"{plain}_{number}", number + 1
+        self._taken.add(chosen)
+        return chosen
+
+
+def _input(
+    knowledge: ET.Element, ids: _Identifiers, name: str, rules: Sequence[Rule], j: int, domain: tuple[float, float]
+) -> dict[tuple[float, float], str]:
+    """Add a feature with its different sets; returns the name of each."""
+    variable = ET.SubElement(
+        knowledge,
+        "fuzzyVariable",
+        {"name": name, "scale": "", "domainleft": repr(domain[0]), "domainright": repr(domain[1]), "type": "input"},
+    )
+    terms: dict[tuple[float, float], str] = {}
+    for rule in rules:
+        shape = (float(rule.centers[j]), float(rule.widths[j]))
+        if shape in terms:
+            continue
+        terms[shape] = ids.new(f"{name} {rule.labels[j]}")
+        term = ET.SubElement(variable, "fuzzyTerm", {"name": terms[shape], "complement": "false"})
+        ET.SubElement(term, "gaussianShape", {"param1": repr(shape[0]), "param2": repr(shape[1] / float(np.sqrt(2.0)))})
+    return terms
+
+
+def _output(knowledge: ET.Element, ids: _Identifiers, name: str, rules: Sequence[Rule]) -> list[str]:
+    """Add the target with a line for every rule; returns the lines' names."""
+    attributes = {"name": name, "scale": "", "type": "output", "combination": "WA"}
+    variable = ET.SubElement(knowledge, "tskVariable", attributes)
+    lines = [ids.new(f"line {rule.number}") for rule in rules]
+    for rule, line in zip(rules, lines, strict=True):
+        term = ET.SubElement(variable, "tskTerm", {"name": line, "order": "1"})
+        for value in (rule.intercept, *rule.coefficients.tolist()):
+            ET.SubElement(term, "tskValue").text = repr(value)
+    return lines
+
+
+def _rule_base(
+    system: ET.Element,
+    ids: _Identifiers,
+    names: Sequence[str],
+    rules: Sequence[Rule],
+    terms: Sequence[dict[tuple[float, float], str]],
+    lines: Sequence[str],
+) -> None:
+    attributes = {"name": ids.new("rules"), "activationMethod": "PROD", **AND_BY_PRODUCT}
+    base = ET.SubElement(system, "tskRuleBase", attributes)
+    for rule, line in zip(rules, lines, strict=True):
+        named = {"name": ids.new(f"rule {rule.number}"), "connector": "and", "weight": "1.0", **AND_BY_PRODUCT}
+        made = ET.SubElement(base, "tskRule", named)
+        antecedent = ET.SubElement(made, "antecedent")
+        for j, sets in enumerate(terms):
+            _clause(antecedent, "clause", names[j], sets[float(rule.centers[j]), float(rule.widths[j])])
+        then = ET.SubElement(ET.SubElement(made, "tskConsequent"), "tskThen")
+        _clause(then, "tskClause", names[-1], line)
+
+
+def _clause(parent: ET.Element, kind: str, variable: str, term: str) -> None:
+    clause = ET.SubElement(parent, kind)
+    ET.SubElement(clause, "variable").text = variable
+    ET.SubElement(clause, "term").text = term

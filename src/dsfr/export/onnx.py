@@ -1,0 +1,141 @@
+"""ONNX: the model as a graph that onnxruntime and others run, any number of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr import __version__
+from dsfr.core.model import Predictor
+from dsfr.core.rules import Rules
+from dsfr.core.scaling import FARTHEST
+from dsfr.core.wavelets import VANISHED, Wavelets
+from dsfr.model import Model
+
+OPSET = 17
+"""Oldest operator set with all that is used here; runtimes since 2022 have it."""
+IR_VERSION = 8
+
+
+@dataclass(slots=True)
+class _Graph:
+    """Nodes and constants in the order in which they are made; every value has a name of its own."""
+
+    helper: Any
+    nodes: list[Any] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+
+    def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> str:
+        """The name of a constant."""
+        from onnx import numpy_helper
+
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(value, dtype=dtype, order="C"), name))
+        return name
+
+    def do(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """The name of a node's output."""
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def sum_over(self, values: str, axis: int) -> str:
+        """Sum over one axis, which goes away."""
+        return self.do("ReduceSum", values, self.constant([axis], np.int64), keepdims=0)
+
+
+def to_onnx(model: Model, *, double: bool = False) -> bytes:
+    """The model as an ONNX file: input ``X`` of shape (rows, features), output ``prediction`` of shape (rows,).
+
+    Input and output are float32, or float64 if ``double``. In between everything is float64 either way: rules far from
+    a row differ in the last digits of large exponents, which float32 does not have.
+
+    Raises
+    ------
+    ImportError
+        Saying how to get the onnx package, if it is not there.
+    """
+    try:
+        import onnx
+        from onnx import helper
+    except ImportError as error:
+        raise ImportError("exporting to ONNX needs the onnx package: pip install 'dsfr[onnx]'") from error
+    kind = onnx.TensorProto.DOUBLE if double else onnx.TensorProto.FLOAT
+    graph = _Graph(helper)
+    rows = graph.do("Cast", "X", to=onnx.TensorProto.DOUBLE)
+    total = _weighted_sum(graph, [(share, _predictor(graph, rows, member)) for share, member in model.members])
+    graph.nodes.append(helper.make_node("Cast", [total], ["prediction"], to=kind))
+    made = helper.make_graph(
+        graph.nodes,
+        "dsfr",
+        [helper.make_tensor_value_info("X", kind, ["rows", len(model.feature_names)])],
+        [helper.make_tensor_value_info("prediction", kind, ["rows"])],
+        graph.constants,
+        doc_string=f"{model.target_name} from {', '.join(model.feature_names)}",
+    )
+    proto = helper.make_model(
+        made,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="dsfr",
+        producer_version=__version__,
+    )
+    helper.set_model_props(proto, {"feature_names": "\n".join(model.feature_names), "target_name": model.target_name})
+    onnx.checker.check_model(proto, full_check=True)
+    data: bytes = proto.SerializeToString(deterministic=True)
+    return data
+
+
+def _weighted_sum(graph: _Graph, parts: Sequence[tuple[float, str]]) -> str:
+    weighted = [graph.do("Mul", value, graph.constant(share)) for share, value in parts]
+    return graph.do("Sum", *weighted)
+
+
+def _predictor(graph: _Graph, rows: str, predictor: Predictor) -> str:
+    """``target_mean + target_scale * H(scaled x) w``."""
+    if predictor.limits is not None:
+        rows = graph.do("Max", rows, graph.constant(predictor.limits.low))
+        rows = graph.do("Min", rows, graph.constant(predictor.limits.high))
+    centered = graph.do("Sub", rows, graph.constant(predictor.ranges.midpoints))
+    scaled = graph.do("Div", centered, graph.constant(predictor.ranges.half_widths))
+    Z = graph.do("Clip", scaled, graph.constant(-FARTHEST), graph.constant(FARTHEST))
+    basis, weights = predictor.basis, predictor.weights
+    output = _rules(graph, Z, basis, weights) if isinstance(basis, Rules) else _wavelets(graph, Z, basis, weights)
+    scaled_back = graph.do("Mul", output, graph.constant(predictor.target_scale))
+    return graph.do("Add", scaled_back, graph.constant(predictor.target_mean))
+
+
+def _rules(graph: _Graph, Z: str, rules: Rules, weights: npt.NDArray[np.float64]) -> str:
+    """Lines of the rules, weighted by a softmax of log-memberships."""
+    consequents = weights.reshape(len(rules.centers), -1)
+    apart = graph.do("Sub", _with_unit_axis(graph, Z), graph.constant(rules.centers))
+    t = graph.do("Div", apart, graph.constant(rules.widths))
+    logs = graph.do("Neg", graph.sum_over(graph.do("Mul", t, t), axis=2))
+    strengths = graph.do("Softmax", logs, axis=1)
+    slopes = graph.do("MatMul", Z, graph.constant(consequents[:, 1:].T))
+    lines = graph.do("Add", slopes, graph.constant(consequents[:, 0]))
+    return graph.sum_over(graph.do("Mul", strengths, lines), axis=1)
+
+
+def _wavelets(graph: _Graph, Z: str, wavelets: Wavelets, weights: npt.NDArray[np.float64]) -> str:
+    """Products of wavelets, feature by feature: runtimes have no product over an axis in double precision."""
+    apart = graph.do("Sub", _with_unit_axis(graph, Z), graph.constant(wavelets.translations))
+    far = graph.do("Div", apart, graph.constant(wavelets.dilations))
+    t = graph.do("Clip", far, graph.constant(-VANISHED), graph.constant(VANISHED))
+    bell = graph.do("Exp", graph.do("Mul", graph.do("Mul", t, t), graph.constant(-0.5)))
+    height = graph.constant(-1.0 / np.sqrt(wavelets.dilations))
+    psi = graph.do("Mul", graph.do("Mul", t, bell), height)
+    parts = [graph.do("Gather", psi, graph.constant(j, np.int64), axis=2) for j in range(wavelets.dilations.shape[1])]
+    product = parts[0]
+    for part in parts[1:]:
+        product = graph.do("Mul", product, part)
+    return graph.sum_over(graph.do("Mul", product, graph.constant(weights)), axis=1)
+
+
+def _with_unit_axis(graph: _Graph, Z: str) -> str:
+    """Shape (rows, features) as (rows, 1, features)."""
+    return graph.do("Unsqueeze", Z, graph.constant([1], np.int64))

@@ -1,0 +1,63 @@
+"""What all plots share: where to draw, in which colours, and which column is meant."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from dsfr.model import Model
+
+Axes: TypeAlias = Any
+"""A `matplotlib.axes.Axes`; matplotlib is imported when something is drawn."""
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07700", "#56B4E9", "#6B5BB5", "#555F6E")
+"""Told apart by people who do not see all colours (after Okabe and Ito), and in grey by their dashes."""
+DASHES = ("-", "--", ":", "-.")
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """The axes given, or those of a new figure.
+
+    Raises
+    ------
+    ImportError
+        Saying how to get matplotlib, if it is not there.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'dsfr[report]'") from error
+    if ax is None:
+        ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")[1]
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def color_of(k: int) -> str:
+    """Colour of rule k, counted from 0."""
+    return COLORS[k % len(COLORS)]
+
+
+def dash_of(k: int) -> str:
+    """Dashes of rule k: new ones once colours repeat."""
+    return DASHES[k // len(COLORS) % len(DASHES)]
+
+
+def index_of(model: Model, feature: str | int) -> int:
+    """Number of a feature that is named, or given as a number.
+
+    Raises
+    ------
+    ValueError
+        If the model has no such feature.
+    """
+    names = model.feature_names
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    if isinstance(feature, int) and not isinstance(feature, bool) and 0 <= feature < len(names):
+        return feature
+    raise ValueError(f"feature={feature!r} must be one of {', '.join(names)}, or a number under {len(names)}")
+
+
+def label_of(name: str) -> str:
+    """A name as text for matplotlib, which would read dollars as mathematics."""
+    return name.replace("$", r"\$")

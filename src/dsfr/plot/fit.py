@@ -1,0 +1,86 @@
+"""Plots of predictions: against the truth, and along one feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.model import Model, as_matrix
+from dsfr.plot.axes import COLORS, Axes, axes_or_new, index_of, label_of
+
+N_GRID = 300
+MOST_CURVES = 300
+"""Rows whose own curves make the band of a response."""
+
+
+def predictions(model: Model, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes | None = None) -> Axes:
+    """Predicted against true values of the labelled rows; on the dashed line predictions are right.
+
+    If the model knows how sure it is, bars are intervals that hold the target with probability ``coverage``.
+    """
+    rows, truth = as_matrix(X, model.feature_names), np.asarray(y, dtype=np.float64)
+    if truth.shape != (len(rows),):
+        raise ValueError(f"y has shape {truth.shape}; it needs one target for each of {len(rows)} rows")
+    known = ~np.isnan(truth)
+    if not known.any():
+        raise ValueError("y has no known target: every one is NaN")
+    ax = axes_or_new(ax)
+    guess, truth = model.predict(rows[known]), truth[known]
+    ends = [min(guess.min(), truth.min()), max(guess.max(), truth.max())]
+    ax.plot(ends, ends, color="0.5", linestyle="--", linewidth=1.0, zorder=1)
+    if half := model.half_widths([coverage]).get(coverage):
+        bars = {"color": COLORS[0], "alpha": 0.15, "linewidth": 1.0, "label": f"{coverage:.0%} of targets"}
+        ax.vlines(truth, guess - half, guess + half, zorder=2, **bars)
+        ax.legend(frameon=False, fontsize="small")
+    ax.scatter(truth, guess, s=12, color=COLORS[0], alpha=0.5, linewidths=0, zorder=3)
+    name = label_of(model.target_name)
+    ax.set(xlabel=f"true {name}", ylabel=f"predicted {name}")
+    return ax
+
+
+def response(
+    model: Model, feature: str | int, X: Any = None, *, at: Any = None, coverage: float = 0.9, ax: Axes | None = None
+) -> Axes:
+    """The prediction along one feature, the others as in ``at`` (default: the model's typical row).
+
+    With rows ``X`` the line is the mean over rows that keep their other features (partial dependence), and the bands
+    hold the middle half and the middle nine tenths of their curves. Without, the band holds the target with probability
+    ``coverage``, if the model knows how sure it is.
+    """
+    if X is not None and at is not None:
+        raise ValueError("X averages over rows, at fixes one: give one of them")
+    j = index_of(model, feature)
+    ax = axes_or_new(ax)
+    domain = model.rule_base.domain
+    grid = np.linspace(domain.low[j], domain.high[j], N_GRID)
+    curves = _curves(model, j, grid, _rows(model, X, at))
+    if len(curves) > 1:
+        for low, high, alpha in ((0.05, 0.95, 0.12), (0.25, 0.75, 0.22)):
+            band = np.quantile(curves, [low, high], axis=0)
+            ax.fill_between(grid, *band, color=COLORS[0], alpha=alpha, linewidth=0, label=f"{high - low:.0%} of rows")
+        ax.legend(frameon=False, fontsize="small")
+    elif half := model.half_widths([coverage]).get(coverage):
+        low, high = curves[0] - half, curves[0] + half
+        ax.fill_between(grid, low, high, color=COLORS[0], alpha=0.15, linewidth=0, label=f"{coverage:.0%} of targets")
+        ax.legend(frameon=False, fontsize="small")
+    ax.plot(grid, curves.mean(axis=0), color=COLORS[0], linewidth=2.0)
+    ax.set(xlabel=label_of(model.feature_names[j]), ylabel=label_of(model.target_name))
+    return ax
+
+
+def _rows(model: Model, X: Any, at: Any) -> Array:
+    if X is not None:
+        rows = as_matrix(X, model.feature_names)
+        return rows[np.unique(np.linspace(0, len(rows) - 1, MOST_CURVES).round().astype(np.int64))]
+    if at is not None:
+        return as_matrix([at], model.feature_names)
+    return model.rule_base.typical_row[None]
+
+
+def _curves(model: Model, j: int, grid: Array, rows: Array) -> Array:
+    """Predictions of every row with its feature ``j`` moved along the grid; shape (rows, grid)."""
+    moved = np.repeat(rows, len(grid), axis=0)
+    moved[:, j] = np.tile(grid, len(rows))
+    return model.predict(moved).reshape(len(rows), len(grid))

@@ -1,0 +1,103 @@
+"""Plots of rules: their sets along one feature, and where they lie in two; of several models, the strongest's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.model import Model, as_matrix
+from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label_of
+
+N_GRID = 400
+MOST_POINTS = 4000
+
+
+def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | None = None) -> Axes:
+    """Every rule's set of a feature, over the histogram of the rows ``X`` if given."""
+    j = index_of(model, feature)
+    ax = axes_or_new(ax)
+    base = model.rule_base.strongest
+    grid = np.linspace(base.domain.low[j], base.domain.high[j], N_GRID)
+    if X is not None:
+        _histogram(ax, as_matrix(X, model.feature_names)[:, j])
+    for k in np.argsort(base.centers[:, j], kind="stable").tolist():
+        degree = np.exp(-(((grid - base.centers[k, j]) / base.widths[k, j]) ** 2))
+        ax.plot(grid, degree, color=color_of(k), linestyle=dash_of(k), linewidth=1.8, label=f"rule {k + 1}")
+    ax.set(xlabel=label_of(model.feature_names[j]), ylabel="membership", ylim=(0.0, 1.05))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+    return ax
+
+
+def rule_map(
+    model: Model, X: Any, features: tuple[str | int, str | int] | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Rows coloured by the rule that counts most, and the rules as ellipses of one width around their centers.
+
+    In the two features named, or else in the plane in which the scaled rows vary most (their principal components).
+    """
+    rows = as_matrix(X, model.feature_names)
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(np.int64))]
+    base = model.rule_base.strongest
+    ax = axes_or_new(ax)
+    origin, plane, names = _plane(model, rows, features)
+    places, centers = (rows - origin) @ plane, (base.centers - origin) @ plane
+    winner = base.strengths(rows).argmax(axis=1)
+    for k in range(base.n_rules):
+        mine = winner == k
+        ax.scatter(*places[mine].T, s=9, color=color_of(k), alpha=0.45, linewidths=0, rasterized=True)
+        ax.plot(*_ellipse(centers[k], base.widths[k], plane).T, color=color_of(k), linestyle=dash_of(k), linewidth=1.6)
+        ax.annotate(
+            str(k + 1),
+            centers[k],
+            ha="center",
+            va="center",
+            fontsize="small",
+            fontweight="bold",
+            color="white",
+            bbox={"boxstyle": "circle,pad=0.25", "facecolor": color_of(k), "edgecolor": "white"},
+        )
+    ax.set(xlabel=names[0], ylabel=names[1])
+    return ax
+
+
+def _histogram(ax: Axes, column: Array) -> None:
+    counts, edges = np.histogram(column, bins=40)
+    heights = 0.55 * counts / max(int(counts.max()), 1)
+    ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color="0.85", edgecolor="white", linewidth=0.4, zorder=0)
+
+
+def _plane(
+    model: Model, rows: Array, features: tuple[str | int, str | int] | None
+) -> tuple[Array, Array, tuple[str, str]]:
+    """Origin, two columns that map features to the plane, and what the axes are called."""
+    d = len(model.feature_names)
+    if features is not None:
+        first, second = (index_of(model, feature) for feature in features)
+        names = label_of(model.feature_names[first]), label_of(model.feature_names[second])
+        return np.zeros(d), np.eye(d)[:, [first, second]], names
+    half = model.predictor.ranges.half_widths
+    mean = rows.mean(axis=0)
+    _, values, axes = np.linalg.svd((rows - mean) / half, full_matrices=False)
+    two = np.zeros((d, 2))
+    two[:, : min(2, len(axes))] = axes[:2].T
+    parts = np.append(values, np.zeros(2))[:2] ** 2 / max(float(values @ values), np.finfo(np.float64).tiny)
+    return (
+        mean,
+        two / half[:, None],
+        (
+            f"first component ({parts[0]:.0%} of the variance)",
+            f"second component ({parts[1]:.0%})",
+        ),
+    )
+
+
+def _ellipse(center: Array, widths: Array, plane: Array) -> Array:
+    """Outline of the set ``exp(-1)`` of a rule, seen in the plane; shape (points, 2)."""
+    shadow = (plane * widths[:, None] ** 2 / 2.0).T @ plane
+    values, axes = np.linalg.eigh(shadow)
+    angle = np.linspace(0.0, 2.0 * np.pi, 100)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    outline: Array = center + (circle * np.sqrt(2.0 * np.maximum(values, 0.0))) @ axes.T
+    return outline

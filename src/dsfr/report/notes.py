@@ -1,0 +1,97 @@
+"""What a reader should know of the data and the model before trusting either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dsfr.columns import listed
+from dsfr.core.rulebase import RuleBase
+from dsfr.model import Model
+from dsfr.report.data import ReportData
+
+RARE = 0.01
+"""A rule with a smaller share of the rows is pointed out."""
+MOST_NAMED = 8
+OUTSIDE = 1e-9
+"""Rows farther outside a feature's range than this part of it count as outside."""
+
+Note = dict[str, str]
+
+
+def notes_of(model: Model, base: RuleBase, data: ReportData | None) -> list[Note]:
+    """Warnings first, then remarks."""
+    said = [*_of_training(model, base), *_of_rules(base), *_of_ranges(model), *_of_data(model, data)]
+    return sorted(said, key=lambda note: note["level"] != "warning")
+
+
+def _warning(text: str) -> Note:
+    return {"level": "warning", "text": text}
+
+
+def _remark(text: str) -> Note:
+    return {"level": "remark", "text": text}
+
+
+def _of_training(model: Model, base: RuleBase) -> Iterator[Note]:
+    if model.training.get("termination") == "max_rounds":
+        yield _warning("Training stopped at its largest number of rounds before it had converged.")
+    n_labeled = model.training.get("n_labeled")
+    n_weights = sum(predictor.weights.size for _, predictor in base.members)
+    if isinstance(n_labeled, int) and n_labeled < n_weights:
+        yield _remark(
+            f"{n_labeled} labels determine {n_weights} weights: the ridge and the unlabelled rows decide the rest, and "
+            "single slopes should not be read as measured effects."
+        )
+
+
+def _of_rules(base: RuleBase) -> Iterator[Note]:
+    rare = np.flatnonzero(base.row_shares < RARE)
+    if len(rare):
+        named = listed([f"{k + 1} ({base.row_shares[k]:.2%})" for k in rare.tolist()], most=MOST_NAMED)
+        yield _remark(f"Rules that stand for few rows: {named}; dsfr simplify may drop them.")
+
+
+def _of_ranges(model: Model) -> Iterator[Note]:
+    domain = model.rule_base.domain
+    for j in np.flatnonzero(domain.high <= domain.low).tolist():
+        yield _warning(f"{model.feature_names[j]} was constant in training: the model knows nothing of its effect.")
+
+
+def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
+    if data is None:
+        yield _remark(
+            "Made without data: what is low or high is judged among rows as the model remembers them, and there are no "
+            "histograms, typical rows or errors."
+        )
+        return
+    if data.n_incomplete:
+        yield _warning(f"{data.n_incomplete} rows of the data lack some feature and were left out.")
+    yield from _of_columns(model, data)
+    n_repeated = len(data.X) - len(np.unique(data.X, axis=0))
+    if n_repeated:
+        yield _remark(f"{n_repeated} rows of the data repeat the inputs of another row.")
+    if data.y is None:
+        yield _remark(f"The data have no column {model.target_name}: errors cannot be told.")
+    elif np.isnan(data.y).any():
+        yield _remark(f"{int(np.isnan(data.y).sum())} of {len(data.y)} rows of the data are unlabelled.")
+
+
+def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
+    ranges = model.rule_base.domain
+    room = OUTSIDE * (ranges.high - ranges.low)
+    rows = data.X
+    outside = (rows < ranges.low - room) | (rows > ranges.high + room)
+    if outside.any():
+        counts = sorted(zip(outside.sum(axis=0).tolist(), model.feature_names, strict=True), reverse=True)
+        named = listed([f"{name} ({count})" for count, name in counts if count], most=MOST_NAMED)
+        n_outside = int(outside.any(axis=1).sum())
+        if model.predictor.limits is None:
+            told = f"outside what training has seen, in {named}: there the model extrapolates."
+        else:
+            told = f"beyond the model's limits, in {named}: it takes them as lying at the limit."
+        yield _warning(f"{n_outside} of {len(data.X)} rows lie {told}")
+    constant = [name for name, spread in zip(model.feature_names, np.ptp(data.X, axis=0), strict=True) if spread == 0]
+    if constant and len(data.X) > 1:
+        yield _remark(f"Constant in the data: {listed(constant, most=MOST_NAMED)}.")

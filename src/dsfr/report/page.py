@@ -1,0 +1,66 @@
+"""The page itself: templates of this folder, filled with escaped texts and one JSON object."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from dsfr import __version__
+from dsfr.core.words import one_line
+from dsfr.files import replacing
+from dsfr.model import Model
+from dsfr.report.data import ReportData
+from dsfr.report.payload import payload_of
+
+SCRIPTS = ("predict.js", "charts.js", "state.js", "whatif.js", "rules.js", "curves.js", "page.js")
+
+
+def write_report(model: Model, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> Path:
+    """Write a model's page; rows ``X`` and targets ``y`` (NaN where unknown) add histograms, typical rows, errors."""
+    data = None if X is None else ReportData.of(X, y, model.feature_names)
+    page = render(model, data)
+    with replacing(path) as file:
+        file.write(page.encode())
+    return Path(path)
+
+
+def render(model: Model, data: ReportData | None = None) -> str:
+    """The page as text.
+
+    Raises
+    ------
+    ValueError
+        If the model has no rules.
+    """
+    rules = model.explain(None if data is None else data.X, all_models=True)
+    target = one_line(model.target_name)
+    slots = {
+        "version": html.escape(__version__),
+        "title": html.escape(f"{target}: a model in {len(rules)} rules"),
+        "heading": html.escape(target),
+        "rules": html.escape(str(rules)),
+        "style": _template("style.css"),
+        "script": "\n".join(map(_template, SCRIPTS)),
+        "payload": script_json(payload_of(model, rules, data)),
+    }
+    # One pass: what is filled in is not looked at again, whatever braces a name may have.
+    return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _template("page.html"))
+
+
+def script_json(value: Any) -> str:
+    r"""JSON that cannot end the script element it stands in, nor open a comment there.
+
+    >>> script_json({"name": "</script><!--"})
+    '{"name": "\\u003c/script\\u003e\\u003c!--"}'
+    """
+    text = json.dumps(value, allow_nan=False, sort_keys=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _template(name: str) -> str:
+    return files("dsfr.report").joinpath(name).read_text(encoding="utf-8")

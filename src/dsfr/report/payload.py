@@ -1,0 +1,235 @@
+"""Everything the page shows and computes with, as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dsfr import __version__
+from dsfr.core.arrays import Array
+from dsfr.core.explain import Rule
+from dsfr.core.model import Predictor
+from dsfr.core.rulebase import RuleBase
+from dsfr.core.words import LABEL_EDGES, LABELS, readable
+from dsfr.explanation import Explanation
+from dsfr.metrics import nrmse
+from dsfr.model import Model
+from dsfr.protocol import Settings
+from dsfr.report.data import ReportData
+from dsfr.report.notes import notes_of
+
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
+N_BINS = 36
+GRID = np.linspace(0.0, 1.0, 201)
+"""Where the distribution of a feature is told, for the words beside its slider."""
+MOST_POINTS = 1500
+"""Rows in the plot of predicted against true values, evenly spaced over longer tables."""
+
+Payload = dict[str, Any]
+
+
+def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Payload:
+    """The page's numbers: the model itself for computing, and texts as Python prints them."""
+    base = model.rule_base
+    among = base.stand_in_rows() if data is None else data.X
+    return {
+        "features": list(model.feature_names),
+        "target": model.target_name,
+        "lead": _lead(model, base),
+        "words": list(LABELS),
+        "word_edges": list(LABEL_EDGES),
+        "members": [_member(share, predictor) for share, predictor in base.members],
+        "reference": base.typical_row.tolist(),
+        "start": base.mean_output,
+        # The largest rule's center: unlike the typical row, a place where rules and features have something to say.
+        "first_row": base.centers[int(np.argmax(base.shares))].tolist(),
+        "interval": _interval(model),
+        "rules": [_rule(rule) for rule in rules],
+        "rules_hint": _rules_hint(data),
+        "columns": [_column(base, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
+        # What moves predictions most is what people want to see first.
+        "first_feature": int(np.argmax(base.shares @ np.abs(base.slopes) * among.std(axis=0))),
+        "tiles": _tiles(model, base, data),
+        "fit": _fit(model, data),
+        "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
+        "notes": notes_of(model, base, data),
+        "settings": [[name, _shown(value)] for name, value in sorted(model.settings.items())],
+        "reproduce": _reproduce(model),
+    }
+
+
+def _lead(model: Model, base: RuleBase) -> str:
+    several = f", the average of {len(base.members)} models," if len(base.members) > 1 else ""
+    return (
+        f"{base.n_rules} if-then rules{several} predict {model.target_name} from {len(model.feature_names)} inputs. A "
+        "prediction is the average of the rules' lines, weighted by how well each rule's conditions fit."
+    )
+
+
+def _rules_hint(data: ReportData | None) -> str:
+    among = "the rows the model was made from, as it remembers them" if data is None else "the rows of the data"
+    return (
+        f"Words say where a set's center lies among {among}: very low under a tenth of them, low under three tenths, "
+        "high and very high alike from above. A rule leaves out inputs that hardly change its firing, and terms that "
+        "hardly move its line."
+    )
+
+
+def _interval(model: Model) -> Payload | None:
+    """Half widths of intervals by coverage in percent, if the model knows any."""
+    known = {f"{coverage:.0%}": half for coverage, half in model.half_widths(COVERAGES).items()}
+    return {"half_widths": known, "first": "90%" if "90%" in known else max(known)} if known else None
+
+
+def _member(share: float, predictor: Predictor) -> Payload:
+    rules, limits = predictor.basis.arrays(), predictor.limits
+    return {
+        "share": share,
+        "limits": None if limits is None else [limits.low.tolist(), limits.high.tolist()],
+        "middle": predictor.ranges.midpoints.tolist(),
+        "half": predictor.ranges.half_widths.tolist(),
+        "centers": rules["centers"].tolist(),
+        "widths": rules["widths"].tolist(),
+        "weights": predictor.weights.reshape(len(rules["centers"]), -1).tolist(),
+        "mean": predictor.target_mean,
+        "scale": predictor.target_scale,
+    }
+
+
+def _rule(rule: Rule) -> Payload:
+    conditions = [
+        {
+            "feature": j,
+            "label": rule.labels[j],
+            "importance": float(rule.importance[j]),
+            "about": f"(about {readable(rule.centers[j])} ± {readable(rule.widths[j])})",
+        }
+        for j in range(len(rule.feature_names))
+        if rule.matters[j]
+    ]
+    return {
+        "number": rule.number,
+        "member": rule.member,
+        "share": rule.share,
+        "share_text": f"{rule.share:.0%} of the rows",
+        "mean": rule.mean_output,
+        "mean_text": f"{rule.share:.0%} of rows · mean output {readable(rule.mean_output)}",
+        "conditions": conditions,
+        "then": {"constant": f"{rule.target_name} = {readable(rule.constant)}", "terms": rule.line_terms()},
+        "search": str(rule).lower(),
+        "center": rule.centers.tolist(),
+        "width": rule.widths.tolist(),
+        "typical": [
+            {"number": number, "values": row}
+            for number, row in zip(rule.typical_numbers.tolist(), rule.typical_rows.tolist(), strict=True)
+        ],
+    }
+
+
+def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Payload:
+    """Range of a feature's slider and plots, where its words begin, and its histogram."""
+    low, high = float(base.domain.low[j]), float(base.domain.high[j])
+    if high <= low:
+        low, high = low - 1.0, high + 1.0
+    column: Payload = {"low": low, "high": high, "quantiles": np.quantile(among[:, j], GRID).tolist()}
+    column["histogram"] = None
+    if with_histogram:
+        counts, edges = np.histogram(among[:, j], bins=N_BINS, range=(low, high))
+        column["histogram"] = {"counts": counts.tolist(), "edges": edges.tolist()}
+    return column
+
+
+def _tiles(model: Model, base: RuleBase, data: ReportData | None) -> list[Payload]:
+    training = model.training
+    tiles = [
+        ("Rules", str(base.n_rules), f"of {len(base.members)} models" if len(base.members) > 1 else ""),
+        ("Inputs", str(len(model.feature_names)), ""),
+        ("Training rows", _count(training, "n_samples"), f"{_count(training, 'n_labeled')} labelled"),
+        ("Agents", _count(training, "n_agents"), ""),
+        ("Rounds", _count(training, "rounds"), _sent(training)),
+    ]
+    interval = model.half_widths(COVERAGES)
+    if 0.9 in interval:
+        tiles.append(("90% interval", f"± {readable(interval[0.9])}", "from errors on labels left out one at a time"))
+    error = _error(model, data)
+    if error is not None:
+        tiles.append(
+            ("NRMSE", f"{error[0]:.3f}", f"on {error[1]:,} labelled rows of the data; 1 = predicting the mean")
+        )
+    return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
+
+
+def _count(training: Mapping[str, Any], name: str) -> str:
+    value = training.get(name)
+    return f"{value:,}" if isinstance(value, int) else "?"
+
+
+def _sent(training: Mapping[str, Any]) -> str:
+    n_bytes = training.get("bytes")
+    if not isinstance(n_bytes, int):
+        return ""
+    return f"{n_bytes / 1e3:,.1f} kB sent" if n_bytes < 1e6 else f"{n_bytes / 1e6:,.1f} MB sent"
+
+
+def _error(model: Model, data: ReportData | None) -> tuple[float, int] | None:
+    if data is None or data.y is None:
+        return None
+    known = data.y[~np.isnan(data.y)]
+    if len(known) < 2 or np.ptp(known) == 0:
+        return None
+    return nrmse(data.y, model.predict(data.X)), len(known)
+
+
+def _fit(model: Model, data: ReportData | None) -> Payload | None:
+    """Pairs of true and predicted values."""
+    if data is None or data.y is None or np.isnan(data.y).all():
+        return None
+    known = np.flatnonzero(~np.isnan(data.y))
+    shown = known[np.unique(np.linspace(0, len(known) - 1, MOST_POINTS).round().astype(np.int64))]
+    points = np.column_stack([data.y[shown], model.predict(data.X[shown])])
+    error = _error(model, data)
+    told = "" if error is None else f" NRMSE {error[0]:.4f} on {error[1]:,} labelled rows."
+    half = model.half_widths([0.9]).get(0.9)
+    if half is not None:
+        held = np.abs(model.predict(data.X[known]) - data.y[known]) <= half
+        told += f" The 90% interval, the band, holds {held.mean():.1%} of them."
+    part = "" if len(shown) == len(known) else f" {len(shown):,} of them are drawn."
+    return {
+        "points": points.tolist(),
+        "half_width": half,
+        "hint": f"Each point is a labelled row of the data; on the dashed line predictions are right.{told}{part} If "
+        "these are the rows the model was trained on, the error flatters.",
+    }
+
+
+def _reproduce(model: Model) -> Payload:
+    """Python that trains the same model again from the same rows and owners."""
+    told = [
+        f"    {name}={value!r},"
+        for name, value in sorted(model.settings.items())
+        if name not in _DEFAULTS or value != _DEFAULTS[name]
+    ]
+    code = [
+        "from dsfr import InProcessEngine, Settings, train",
+        "from dsfr.protocol import TASKS, make_shards",
+        "",
+        "settings = Settings(",
+        *told,
+        ")",
+        "engine = InProcessEngine(make_shards(X, y, owners), TASKS)",
+        "training = train(engine, settings)",
+    ]
+    return {
+        "hint": f"The same rows, owners and dsfr {__version__} give the same model. Settings not named are at their "
+        "defaults.",
+        "code": "\n".join(code),
+    }
+
+
+_DEFAULTS = {name: getattr(Settings(), name) for name in Settings.__dataclass_fields__}
+
+
+def _shown(value: Any) -> str:
+    return "default" if value is None else str(value)

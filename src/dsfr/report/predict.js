@@ -1,0 +1,72 @@
+"use strict";
+// The model itself: the same formulas as dsfr.core, in double precision.
+const FARTHEST = 1e100;
+
+function scaled(row, member) {
+  return row.map((value, j) => {
+    const seen = member.limits ? Math.min(Math.max(value, member.limits[0][j]), member.limits[1][j]) : value;
+    const z = (seen - member.middle[j]) / member.half[j];
+    return Math.min(Math.max(z, -FARTHEST), FARTHEST);
+  });
+}
+
+// Softmax of log-memberships: the plain product underflows to 0/0 far from all centers.
+function firingStrengths(z, member) {
+  const logs = member.centers.map((center, k) => {
+    let sum = 0;
+    for (let j = 0; j < z.length; j++) {
+      const t = (z[j] - center[j]) / member.widths[k][j];
+      sum += t * t;
+    }
+    return -sum;
+  });
+  const most = Math.max(...logs);
+  const raw = logs.map((value) => Math.exp(value - most));
+  const total = raw.reduce((a, b) => a + b, 0);
+  return raw.map((value) => value / total);
+}
+
+function memberPrediction(row, member) {
+  const z = scaled(row, member);
+  let sum = 0;
+  firingStrengths(z, member).forEach((strength, k) => {
+    const weights = member.weights[k];
+    let line = weights[0];
+    for (let j = 0; j < z.length; j++) line += weights[j + 1] * z[j];
+    sum += strength * line;
+  });
+  return member.mean + member.scale * sum;
+}
+
+function predict(model, row) {
+  return model.members.reduce((sum, member) => sum + member.share * memberPrediction(row, member), 0);
+}
+
+// Strengths of all rules, of all members side by side; they sum to 1.
+function strengths(model, row) {
+  return model.members.flatMap((member) => firingStrengths(scaled(row, member), member).map((s) => member.share * s));
+}
+
+// prediction = start + sum of parts: per rule one part for firing, then one per feature.
+function contributions(model, row) {
+  const parts = model.members.flatMap((member) => {
+    const z = scaled(row, member);
+    const reference = scaled(model.reference, member);
+    return firingStrengths(z, member).map((fired, k) => {
+      const weights = member.weights[k];
+      let line = weights[0];
+      for (let j = 0; j < z.length; j++) line += weights[j + 1] * reference[j];
+      const features = z.map((value, j) => weights[j + 1] * (value - reference[j]));
+      const strength = member.share * fired;
+      return [
+        strength * (member.mean + member.scale * line - model.start),
+        ...features.map((part) => strength * member.scale * part),
+      ];
+    });
+  });
+  const column = (j) => parts.reduce((sum, part) => sum + part[j], 0);
+  return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1)) };
+}
+
+// Half the width of the interval that holds the target with the chosen coverage; null where the model has none.
+function halfWidth(model, coverage) { return model.interval ? model.interval.half_widths[coverage] : null; }

@@ -1,0 +1,141 @@
+// Rules as cards, and their sets.
+function fillRules() {
+  byId("rules-hint").textContent = model.rules_hint;
+  byId("rule-feature").append(element("option", { value: "" }, "any"), ...model.features.map((name, j) => element("option", { value: j }, name)));
+  byId("rule-label").append(element("option", { value: "" }, "anything"), ...model.words.map((text) => element("option", { value: text }, text)));
+  fillMembers();
+  for (const id of ["rule-search", "rule-feature", "rule-label", "rule-sort", "rule-member"]) byId(id).addEventListener("input", drawCards);
+  byId("rule-member").addEventListener("input", () => { if (byId("set-chart").clientWidth) drawSets(); });
+  drawCards();
+  show("rules", "Rules");
+}
+
+// An average of several models shows the rules of the strongest, until others are asked for.
+function fillMembers() {
+  const names = model.members.map((member, m) => `${m + 1} (${(100 * member.share).toFixed(0)} %)`);
+  byId("rule-member").append(...names.map((name, m) => element("option", { value: m + 1 }, name)), element("option", { value: "" }, "all"));
+  byId("rule-member").parentElement.hidden = model.members.length < 2;
+}
+
+function rulesOfMember() {
+  const member = byId("rule-member").value;
+  return model.rules.filter((rule) => member === "" || rule.member === Number(member));
+}
+
+const SORTS = { number: (r) => r.number, share: (r) => -r.share, mean: (r) => -r.mean, conditions: (r) => r.conditions.length };
+
+function chosenRules() {
+  const text = byId("rule-search").value.trim().toLowerCase();
+  const feature = byId("rule-feature").value, labelled = byId("rule-label").value;
+  const fits = (c) => (feature === "" || c.feature === Number(feature)) && (labelled === "" || c.label === labelled);
+  const key = SORTS[byId("rule-sort").value];
+  return rulesOfMember()
+    .filter((rule) => (feature === "" && labelled === "") || rule.conditions.some(fits))
+    .filter((rule) => text === "" || rule.search.includes(text))
+    .sort((a, b) => key(a) - key(b) || a.number - b.number);
+}
+
+function drawCards() {
+  const rules = chosenRules();
+  byId("cards").replaceChildren(...rules.map(cardOf));
+  byId("rule-count").textContent = `${rules.length} of ${rulesOfMember().length} rules`;
+}
+
+function cardOf(rule) {
+  const bar = element("span");
+  bar.style.width = `${Math.min(100, 100 * rule.share)}%`;
+  const card = element("article", { class: "card panel", "data-rule": rule.number, "aria-label": `Rule ${rule.number}` },
+    element("header", {}, element("h3", {}, `Rule ${rule.number}`), element("span", { class: "mean" }, rule.mean_text)),
+    element("div", { class: "share", title: rule.share_text }, bar),
+    ...conditionsOf(rule),
+    element("p", { class: "then" }, element("b", {}, "THEN "), rule.then.constant, ...rule.then.terms.flatMap((term) => [" ", element("span", {}, term)])),
+    typicalOf(rule),
+    element("div", { class: "actions" }, element("button", { type: "button", onclick: () => tryRow(rule.center) }, "Try its center")));
+  card.style.setProperty("--rule", ruleColor(rule.number - 1));
+  return card;
+}
+
+const MOST_CONDITIONS = 8;
+
+// All conditions in order; of many, the most important ones, and the others on demand.
+function conditionsOf(rule) {
+  const list = (items) => element("ul", { class: "conditions" }, ...items);
+  if (!rule.conditions.length) return [list([element("li", {}, element("span", { class: "and" }, "IF"), element("span", {}, "always"))])];
+  const important = [...rule.conditions].sort((a, b) => b.importance - a.importance).slice(0, MOST_CONDITIONS);
+  const first = rule.conditions.filter((c) => important.includes(c)), others = rule.conditions.filter((c) => !important.includes(c));
+  const shown = [list(first.map((c, i) => conditionOf(c, i ? "AND" : "IF")))];
+  if (others.length) shown.push(element("details", {}, element("summary", {}, `and ${others.length} conditions that matter less`), list(others.map((c) => conditionOf(c, "AND")))));
+  return shown;
+}
+
+function conditionOf(c, joint) {
+  return element("li", {}, element("span", { class: "and" }, joint),
+    element("span", {}, `${model.features[c.feature]} is `, element("b", {}, c.label), " ", element("em", {}, c.about)));
+}
+
+function typicalOf(rule) {
+  if (!rule.typical.length) return null;
+  const header = ["", ...rule.typical.map((row) => `row ${row.number}`)];
+  const lines = model.features.map((name, j) => [name, ...rule.typical.map((row) => readable(row.values[j]))]);
+  return element("details", {}, element("summary", {}, "Most typical rows"), element("div", { class: "scroll" }, sortableTable(header, lines)));
+}
+
+function tryRow(row) {
+  useRow(row);
+  byId("what-if").scrollIntoView();
+  byId("range-0").focus({ preventScroll: true });
+}
+
+// ---- sets
+function fillSets() {
+  featureOptions(byId("set-feature"), model.first_feature);
+  byId("set-feature").addEventListener("input", drawSets);
+  show("sets", "Sets");
+  onWidth(byId("set-chart"), drawSets);
+}
+
+function membership(rule, j, value) { return Math.exp(-(((value - rule.center[j]) / rule.width[j]) ** 2)); }
+
+function drawSets() {
+  const j = Number(byId("set-feature").value), column = model.columns[j];
+  const plot = frame(byId("set-chart"), { xRange: [column.low, column.high], yRange: [0, 1.3], xLabel: model.features[j], height: 320, noY: true,
+    label: `Sets of ${model.features[j]} in every rule` });
+  drawHistogram(plot, column.histogram);
+  const points = grid(column.low, column.high, 300);
+  const rules = rulesOfMember();
+  const levels = labelLevels(rules.map((rule) => plot.x(clamped(rule.center[j], column))));
+  rules.forEach((rule, i) => {
+    const k = rule.number - 1;
+    const matters = rule.conditions.some((c) => c.feature === j);
+    plot.svg.append(shape("path", { d: path(points.map((v) => [plot.x(v), plot.y(membership(rule, j, v))])), fill: "none", stroke: ruleColor(k),
+      "stroke-width": matters ? 2.4 : 1.2, "stroke-dasharray": matters ? ruleDash(k) : "2 4", opacity: matters ? 1 : 0.7 }));
+    const top = clamped(rule.center[j], column);
+    plot.svg.append(shape("text", { x: plot.x(top), y: plot.y(1) - 6 - 13 * levels[i], "text-anchor": "middle", style: `fill:${ruleColor(k)};font-weight:600` }, String(rule.number)));
+  });
+  cursor(plot, [column.low, column.high], byId("set-readout"), (value) => `${model.features[j]} ${readable(value)} (${word(j, value)}): ` +
+    [...rules].sort((a, b) => membership(b, j, value) - membership(a, j, value)).slice(0, 4)
+      .map((rule) => `rule ${rule.number} ${membership(rule, j, value).toFixed(2)}`).join(", "), state.row[j]);
+}
+
+function clamped(value, column) { return Math.min(Math.max(value, column.low), column.high); }
+
+// Numbers of rules whose sets peak at nearly the same place stand above each other.
+function labelLevels(places) {
+  const last = [], levels = [];
+  places.map((place, k) => ({ place, k })).sort((a, b) => a.place - b.place).forEach(({ place, k }) => {
+    let level = last.findIndex((end) => place - end > 16);
+    if (level < 0) level = last.length < 4 ? last.length : 0;
+    last[level] = place;
+    levels[k] = level;
+  });
+  return levels;
+}
+
+function drawHistogram(plot, histogram) {
+  if (!histogram) return;
+  const most = Math.max(...histogram.counts, 1);
+  histogram.counts.forEach((count, i) => {
+    const left = plot.x(histogram.edges[i]), right = plot.x(histogram.edges[i + 1]), top = plot.y(0.55 * count / most);
+    plot.svg.append(shape("rect", { x: left + 0.5, width: Math.max(right - left - 1, 0.5), y: top, height: plot.bottom - top, fill: "var(--bar)", opacity: 0.55 }));
+  });
+}

@@ -1,0 +1,33 @@
+// What all sections share: the model, the row that is looked at, and who wants to know when it changes.
+const model = JSON.parse(document.getElementById("model").textContent);
+const byId = (id) => document.getElementById(id);
+const state = { row: [...model.reference], listeners: [], coverage: model.interval?.first };
+
+function show(id, title) {
+  byId(id).hidden = false;
+  byId("nav").append(element("a", { href: `#${id}` }, title));
+}
+
+function changed() { state.listeners.forEach((listener) => listener()); }
+
+function onWidth(container, draw) {
+  let width = 0;
+  new ResizeObserver(() => {
+    if (Math.abs(container.clientWidth - width) < 2) return;
+    width = container.clientWidth;
+    draw();
+  }).observe(container);
+}
+
+function featureOptions(select, chosen = 0) {
+  select.replaceChildren(...model.features.map((name, j) => element("option", { value: j }, name)));
+  select.value = String(chosen);
+}
+
+function word(j, value) {
+  const { quantiles, low, high } = model.columns[j];
+  const near = 0.005 * (high - low); // the center of a cluster of equal values is only nearly one of them
+  const under = quantiles.filter((q) => q < value - near).length, upTo = quantiles.filter((q) => q <= value + near).length;
+  const place = (under + upTo) / (2 * quantiles.length);
+  return model.words[model.word_edges.filter((edge) => place >= edge).length];
+}

@@ -1,0 +1,76 @@
+// Sliders, the live prediction, and what it is made of.
+function fillInputs() {
+  byId("what-target").textContent = model.target;
+  byId("inputs").append(...model.features.map((name, j) => inputOf(name, j)));
+  byId("reset").addEventListener("click", () => useRow(model.reference));
+  fillCoverages();
+  state.listeners.push(drawPrediction);
+  show("what-if", "What if");
+  useRow(model.first_row);
+}
+
+function fillCoverages() {
+  if (!model.interval) return;
+  byId("interval").hidden = false;
+  byId("coverage").append(...Object.keys(model.interval.half_widths).sort().map((text) => element("option", { value: text }, text)));
+  byId("coverage").value = state.coverage;
+  byId("coverage").addEventListener("input", () => { state.coverage = byId("coverage").value; changed(); });
+}
+
+function inputOf(name, j) {
+  const column = model.columns[j];
+  const range = element("input", { type: "range", id: `range-${j}`, min: column.low, max: column.high, step: "any", "aria-label": name });
+  const number = element("input", { type: "number", id: `number-${j}`, step: "any", "aria-label": `${name}, number` });
+  const says = element("span", { class: "word", id: `word-${j}` });
+  range.addEventListener("input", () => setValue(j, Number(range.value), range));
+  number.addEventListener("input", () => { if (number.value !== "" && Number.isFinite(Number(number.value))) setValue(j, Number(number.value), number); });
+  return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range);
+}
+
+function setValue(j, value, source) {
+  state.row[j] = value;
+  const range = byId(`range-${j}`), number = byId(`number-${j}`);
+  if (source !== range) range.value = String(value);
+  if (source !== number) number.value = source === range ? String(Number(value.toPrecision(6))) : String(value);
+  if (source === range) state.row[j] = Number(number.value);
+  byId(`word-${j}`).textContent = word(j, state.row[j]);
+  changed();
+}
+
+function useRow(row) {
+  row.forEach((value, j) => {
+    state.row[j] = value;
+    byId(`range-${j}`).value = String(value);
+    byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
+    byId(`word-${j}`).textContent = word(j, value);
+  });
+  changed();
+}
+
+function drawPrediction() {
+  const value = predict(model, state.row), half = halfWidth(model, state.coverage);
+  byId("prediction").textContent = readable(value);
+  byId("prediction").dataset.value = value;
+  byId("interval-text").textContent = half === null ? "" : `of targets lie between ${readable(value - half)} and ${readable(value + half)}`;
+  const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
+  meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
+    name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));
+  drawContributions(value);
+}
+
+function drawContributions(value) {
+  const parts = contributions(model, state.row);
+  const least = 1e-9 * (Math.abs(parts.start) + Math.abs(value));
+  const signed = (part) => Math.abs(part) <= least ? "0" : (part < 0 ? "−" : "+") + readable(Math.abs(part));
+  const features = parts.features.map((part, j) => ({ name: model.features[j], value: part })).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const shown = features.slice(0, 10), rest = features.slice(10).reduce((sum, part) => sum + part.value, 0);
+  const rows = [{ name: "which rules fire", value: parts.firing }, ...shown];
+  if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
+  const bars = element("div");
+  meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
+  byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.target}`, readable(value), "total"));
+}
+
+function plainRow(name, text, extra) {
+  return element("div", { class: `meter ${extra}` }, element("span", { class: "name", title: name }, name), element("span"), element("span", { class: "value" }, text));
+}

@@ -1,0 +1,321 @@
+"""The report page in a real browser: it opens, computes what Python computes, filters, and keeps names as text."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dsfr
+from dsfr import LapWNNRegressor, SFRRegressor
+from dsfr.cli import main
+from dsfr.report import ReportData, render, write_report
+from dsfr.report.page import script_json
+from tests.browser import chromium, requests_of
+from tests.tables import make_table, owners_of
+from tests.test_explain import average_of, rows_of
+
+HOSTILE = (
+    "<script>document.title='owned'</script>",
+    '"><img src=x onerror="document.title=1">',
+    "</script><!-- {{payload}} &amp;\nzweite Zeile \u202e ü 🙂",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def trained():
+    X, y, hidden = make_table(0, n_rows=300)
+    frame = pd.DataFrame(X, columns=["speed", "angle", "depth"])
+    owners = owners_of(0, 300, 3)
+    return SFRRegressor(random_state=0).fit(frame, pd.Series(hidden, name="noise"), agents=owners).model_, frame, y
+
+
+def opened(browser, path):
+    requests_of(browser)
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    return browser
+
+
+def column(browser, selector):
+    return browser.execute_script("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)", selector)
+
+
+def test_the_page_opens_without_errors_or_requests(browser, trained, tmp_path):
+    model, X, y = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, y))
+    assert page.title == "noise: a model in 5 rules"
+    assert column(page, "nav a") == [
+        "Summary",
+        "What if",
+        "Rules",
+        "Sets",
+        "Response",
+        "Fit",
+        "Training",
+        *(["Notes"] if page.find_elements("css selector", "#notes-list li") else []),
+        "Reproduce",
+    ]
+    page.execute_script("window.scrollTo(0, document.body.scrollHeight)")
+    assert page.get_log("browser") == []
+    assert {address.split(":")[0] for address in requests_of(page)} <= {"file", "data"}
+
+
+def test_the_page_predicts_what_the_model_predicts(browser, trained, tmp_path):
+    model, X, _ = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html"))
+    rng = np.random.default_rng(0)
+    low, high = X.min().to_numpy(), X.max().to_numpy()
+    rows = np.vstack([X, low + (high - low) * rng.uniform(-1, 2, (500, 3)), 1e6 * rng.standard_normal((20, 3))])
+    found = page.execute_script("return arguments[0].map(row => predict(model, row))", rows.tolist())
+    scale = model.predictor.target_scale
+    expected = model.predict(rows)
+    assert np.max(np.abs(found - expected) / (scale + np.abs(expected))) <= 1e-9
+    parts = page.execute_script("return arguments[0].map(row => contributions(model, row))", X[:50].to_numpy().tolist())
+    for row, part in zip(X[:50].to_numpy(), parts, strict=True):
+        explained = model.explain_prediction(row)
+        assert part["start"] == pytest.approx(explained.start, rel=1e-12)
+        assert part["firing"] == pytest.approx(explained.firing, rel=1e-9, abs=1e-9 * scale)
+        np.testing.assert_allclose(
+            part["features"], list(explained.contributions.values()), rtol=1e-9, atol=1e-9 * scale
+        )
+
+
+def test_a_page_of_several_rule_bases_predicts_their_average(browser, tmp_path):
+    model = average_of(7)
+    X = rows_of(7, model.predictor)
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, model.predict(X)))
+    found = page.execute_script("return arguments[0].map(row => predict(model, row))", X.tolist())
+    np.testing.assert_allclose(found, model.predict(X), rtol=1e-9)
+    strongest = len(model.predictor.shares)
+    assert column(page, "#rule-count") == [f"{strongest} of {strongest} rules"]
+    page.execute_script("const e = byId('rule-member'); e.value = ''; e.dispatchEvent(new Event('input'))")
+    assert column(page, "#rule-count") == ["15 of 15 rules"]
+    assert page.get_log("browser") == []
+
+
+def test_the_page_shows_intervals_and_their_coverage(browser, tmp_path):
+    model = average_of(7)
+    X = rows_of(7, model.predictor)
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, model.predict(X)))
+    assert column(page, "#coverage option") == ["50%", "80%", "90%", "95%"]
+    for coverage in (0.9, 0.5):
+        page.execute_script(
+            "const e = byId('coverage'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", f"{coverage:.0%}"
+        )
+        low, high = map(float, re.findall(r"-?[\d.]+", column(page, "#interval-text")[0]))
+        value = float(page.find_element("id", "prediction").get_attribute("data-value"))
+        half = model.half_width(coverage)
+        assert (low, high) == (pytest.approx(value - half, rel=1e-3), pytest.approx(value + half, rel=1e-3))
+    assert "holds 100.0% of them" in column(page, "#fit-hint")[0]
+
+
+def test_sliders_move_the_prediction(browser, trained, tmp_path):
+    model, _, _ = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html"))
+    row = [3.25, 4.5, -20.0]
+    for j, value in enumerate(row):
+        field = page.find_element("id", f"number-{j}")
+        field.clear()
+        field.send_keys(str(value))
+    shown = page.find_element("id", "prediction")
+    assert float(shown.get_attribute("data-value")) == pytest.approx(model.predict([row])[0], rel=1e-12)
+    assert float(shown.text) == pytest.approx(model.predict([row])[0], rel=1e-3)
+    before = float(shown.get_attribute("data-value"))
+    slider = page.find_element("id", "range-0")
+    slider.send_keys("\ue014\ue014\ue014")  # arrow right: the page is usable without a mouse
+    moved = page.execute_script("return state.row")
+    assert moved[0] > row[0]
+    assert float(shown.get_attribute("data-value")) == pytest.approx(model.predict([moved])[0], rel=1e-12) != before
+    strengths = page.execute_script("return strengths(model, state.row)")
+    np.testing.assert_allclose(strengths, model.explain_prediction(moved).parts.strengths, atol=1e-12)
+
+
+def test_cards_say_what_the_model_says(browser, trained, tmp_path):
+    model, X, y = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, y))
+    cards = page.find_elements("css selector", ".card")
+    for rule, card in zip(model.explain(X), cards, strict=True):
+        said = " ".join(card.text.split())
+        assert f"Rule {rule.number} {rule.share:.0%} of rows" in said
+        for line in rule.conditions():
+            assert " ".join(line.split()) in said
+        assert " ".join(rule.consequent().split()) in said
+    tiles = " ".join(column(page, "#tiles")[0].split())
+    assert "Training rows 300 30 labelled" in tiles
+    agents = column(page, "#agents-table tbody td:first-child")
+    assert agents == ["site-0", "site-1", "site-2"]
+    sent = [float(cell.replace(",", "")) for cell in column(page, "#agents-table tbody td:last-child")]
+    assert sent == [round(entry["bytes_sent"] / 1e3, 1) for entry in model.training["agents"]]
+
+
+def test_rules_are_filtered_and_sorted(browser, trained, tmp_path):
+    model, X, y = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, y))
+    rules = model.explain(X)
+
+    def choose(name, value):
+        page.execute_script(
+            "const e = byId(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input'))",
+            name,
+            value,
+        )
+        return [int(text.removeprefix("Rule ")) for text in column(page, ".card h3")]
+
+    assert choose("rule-sort", "share") == [rule.number for rule in sorted(rules, key=lambda rule: -rule.share)]
+    assert choose("rule-sort", "mean") == [rule.number for rule in sorted(rules, key=lambda rule: -rule.mean_output)]
+    choose("rule-sort", "number")
+    assert choose("rule-feature", "1") == [rule.number for rule in rules if rule.matters[1]]
+    wanted = [rule.number for rule in rules if rule.matters[1] and rule.labels[1] == "low"]
+    assert choose("rule-label", "low") == wanted
+    assert column(page, "#rule-count") == [f"{len(wanted)} of 5 rules"]
+    choose("rule-label", "")
+    choose("rule-feature", "")
+    assert choose("rule-search", "nothing is called this") == []
+    page.find_element("id", "rule-search").clear()
+    page.find_element("id", "rule-search").send_keys("RULE 3 (")
+    assert column(page, ".card h3") == ["Rule 3"]
+
+
+def test_hostile_names_stay_text(browser, trained, tmp_path):
+    model, X, y = trained
+    named = model.renamed(HOSTILE, "<b onclick=alert(1)>price</b>")
+    page = opened(browser, write_report(named, tmp_path / "r.html", X.to_numpy(), y))
+    assert page.title == "<b onclick=alert(1)>price</b>: a model in 5 rules"
+    assert page.get_log("browser") == []
+    assert page.find_elements("css selector", "img, b[onclick]") == []
+    assert page.execute_script("return model.features") == list(HOSTILE)
+    assert page.execute_script(
+        "return [...document.querySelectorAll('#set-feature option')].map(o => o.textContent)"
+    ) == list(HOSTILE)
+    assert len(page.find_elements("css selector", "body script")) == 2
+    assert {address.split(":")[0] for address in requests_of(page)} <= {"file", "data"}
+
+
+def test_the_page_fits_a_phone_and_both_colours(browser, trained, tmp_path):
+    model, X, y = trained
+    path = write_report(model, tmp_path / "r.html", X, y)
+    metrics = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        page = opened(browser, path)
+        assert page.execute_script("return document.documentElement.scrollWidth") <= 360
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    background = "return getComputedStyle(document.body).backgroundColor"
+    button = page.find_element("id", "theme")
+    colours = {}
+    for _ in range(3):
+        button.click()
+        colours[button.get_attribute("data-name")] = page.execute_script(background)
+    assert colours["light"] != colours["dark"]
+    printed = page.execute_cdp_cmd("Page.printToPDF", {})
+    assert len(printed["data"]) > 10_000
+
+
+def test_plots_can_be_read_with_the_keyboard(browser, trained, tmp_path):
+    model, X, y = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html", X, y))
+    page.execute_script("document.querySelector('#response-chart svg').focus()")
+    before = column(page, "#response-readout")
+    page.switch_to.active_element.send_keys("\ue014\ue014")
+    after = column(page, "#response-readout")
+    assert before != after
+    value, target = re.search(r": noise ([-\d.e]+)", after[0]), page.execute_script("return state.row")
+    j = int(page.find_element("id", "response-feature").get_attribute("value"))
+    target[j] = float(re.search(rf"{X.columns[j]} ([-\d.e]+):", after[0])[1])
+    assert float(value[1]) == pytest.approx(model.predict([target])[0], rel=5e-3)
+
+
+@given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), lambda inner: st.lists(inner)))
+def test_json_in_a_script_element_reads_back_and_cannot_end_it(value):
+    text = script_json(value)
+    assert json.loads(text) == value
+    assert "<" not in text
+
+
+@given(names=st.lists(st.text(min_size=1), min_size=3, max_size=3, unique=True), target=st.text(min_size=1))
+def test_any_names_leave_the_page_s_elements_as_they_are(trained, names, target):
+    plain, named = (render(model) for model in (trained[0], trained[0].renamed(names, target)))
+    assert re.findall(r"<\w+", named) == re.findall(r"<\w+", plain)
+    payload = re.search(r'id="model">(.*?)</script>', named, flags=re.DOTALL)[1]
+    assert json.loads(payload)["features"] == names
+
+
+def test_notes_tell_what_is_wrong_with_the_data(trained):
+    model, X, y = trained
+    odd = X.to_numpy().copy()
+    odd[0, 0], odd[1, 2], odd[3], odd[4, 1] = np.nan, 1e9, odd[2], 5e3
+    page = render(model, ReportData.of(odd, np.where(np.arange(300) < 100, np.nan, y), model.feature_names))
+    notes = [note["text"] for note in json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["notes"]]
+    for text in (
+        "1 rows of the data lack some feature",
+        "2 of 299 rows lie outside what training has seen, in depth (1), angle (1)",
+        "1 rows of the data repeat the inputs of another row",
+        "99 of 299 rows of the data are unlabelled",
+    ):
+        assert any(note.startswith(text) for note in notes), (text, notes)
+    assert "Made without data" in html.unescape(render(model))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"solver": "exact", "unlabeled": "graph"}, {"feature_ranges": [[-9] * 3, [999] * 3]}]
+)
+def test_the_code_to_reproduce_trains_the_same_model(given, tmp_path):
+    X, _, y = make_table(1)
+    owners = owners_of(1, 120, 3)
+    model = SFRRegressor(random_state=5, **given).fit(X, y, agents=owners).model_
+    for told in (model, dsfr.load(model.save(tmp_path / "m.dsfr"))):
+        payload = json.loads(re.search(r'id="model">(.*?)</script>', render(told))[1])
+        namespace = {"X": X, "y": y, "owners": owners}
+        exec(payload["reproduce"]["code"], namespace)
+        np.testing.assert_allclose(namespace["training"].predictor.predict(X), model.predict(X), rtol=1e-10)
+
+
+def test_data_that_do_not_fit_are_refused(trained):
+    model, X, y = trained
+    for given_X, given_y, message in (
+        (X.drop(columns="angle"), None, "lacks the column"),
+        (np.ones((3, 2)), None, "needs 3 columns"),
+        (X, y[:5], "one target for each"),
+        (np.full((2, 3), np.nan), None, "no row is complete"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ReportData.of(given_X, given_y, model.feature_names)
+
+
+def test_the_command_writes_the_page(trained, tmp_path):
+    model, X, y = trained
+    path, data, out = model.save(tmp_path / "m.dsfr"), tmp_path / "t.csv", tmp_path / "r.html"
+    X.assign(noise=y).to_csv(data, index=False)
+
+    def run(*arguments):
+        return CliRunner().invoke(main, ["report", *map(str, arguments)])
+
+    assert run(path, data, "-o", out).exit_code == 0
+    assert out.read_text() == render(model, ReportData.of(X, y, model.feature_names))
+    assert run(path, "-o", out).exit_code == 0
+    assert out.read_text() == render(model)
+    assert "is an input file" in run(path, data, "-o", data).output
+    X.drop(columns="speed").to_csv(data, index=False)
+    refused = run(path, data, "-o", out)
+    assert refused.exit_code == 2
+    assert "lacks the column(s) speed" in refused.output
+
+
+def test_wavelets_have_no_page(tmp_path):
+    X, _, y = make_table(0)
+    with pytest.raises(ValueError, match="wavelets, not rules"):
+        write_report(LapWNNRegressor(random_state=0).fit(X, y).model_, tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == []
