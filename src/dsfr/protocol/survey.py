@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,12 @@ class Population:
     n_samples: float
     ticket: float
     """The highest ticket; its holder proposes the start centers."""
+
+
+def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
+    numbers = (len(shard.y), int(shard.labeled.sum()), zlib.crc32(shard.X.tobytes()), zlib.crc32(shard.y.tobytes()))
+    return memory, {"rows": np.array(numbers, dtype=np.float64)}
 
 
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:

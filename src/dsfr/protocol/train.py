@@ -20,6 +20,7 @@ from dsfr.protocol.shard import Purpose
 from dsfr.protocol.threads import single_threaded_blas
 
 TASKS: Tasks = {
+    "identify": survey.identify,
     "measure": survey.measure,
     "agree": survey.agree,
     "draw_ticket": survey.draw_ticket,
