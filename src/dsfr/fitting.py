@@ -99,21 +99,22 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     """
     if options.agents is not None and options.agent_column is not None:
         raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
-    names = _feature_columns(table, options)
+    names = feature_columns(table, options)
     X = matrix(table, names)
     y = numbers(table, options.target, allow_missing=True)
     owners = None if options.agent_column is None else labels(table, options.agent_column)
     known = y
     if options.labels is not None:
         known = hide_labels(y, options.labels, np.random.default_rng(options.seed))
-    estimator = _estimator(options, on_round)
+    estimator = make_estimator(options, on_round)
     used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
     estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
     model = estimator.model_.renamed(names, options.target)
     return FitOutcome(model, estimator.ledger_, _errors(model.predictor.predict(X), y, known))
 
 
-def _feature_columns(table: Table, options: FitOptions) -> list[str]:
+def feature_columns(table: Table, options: FitOptions) -> list[str]:
+    """Columns to learn from: those that were asked for, or all that are left."""
     reserved = {options.target, options.agent_column}
     for name in (options.target, options.agent_column, *options.ignore):
         if name is not None and name not in table.column_names:
@@ -136,7 +137,8 @@ def _split(told: str, table: Table) -> list[str]:
     return [name.strip() for name in told.split(",") if name.strip()]
 
 
-def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> Any:
+def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | None) -> Any:
+    """The estimator of the method that was asked for."""
     shared = {
         "smoothness": options.smoothness,
         "ridge": options.ridge,

@@ -9,6 +9,17 @@ import click
 from click.core import ParameterSource
 
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main
+from dsfr.cli.spread import engine_options, fit_spread
+
+
+def _several(decorators: list[Any]) -> Any:
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
 
 METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 
@@ -49,9 +60,11 @@ def demo(seed: int, output: str) -> None:
         "dsfr fit houses.parquet --target price --agent-column region --solver exact -o houses.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
+        "mpiexec -n 5 dsfr fit --engine mpi 'site-{rank}.parquet' --target y -o model.dsfr",
+        "dsfr fit --engine dask --scheduler tcp://head:8786 'data/*.parquet' --target y -o model.dsfr",
     )
 )
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data")
 @click.option(
     "--target", required=True, metavar="COL", help="Column to predict; rows where it is empty are unlabelled."
 )
@@ -83,15 +96,26 @@ def demo(seed: int, output: str) -> None:
 @click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @delimiter_option
+@_several(engine_options)
 def fit(data: str, output: str, **options: Any) -> None:
-    """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE."""
+    """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE.
+
+    DATA is one table, whose rows may belong to several agents, or several files with the same columns, each an agent: a
+    folder, a pattern such as 'data/*.parquet', or with MPI a name with {rank} in it.
+    """
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
     from dsfr.fitting import FitOptions, fit_table, refuse_without_effect
     from dsfr.tables import read_table
 
+    where = {name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")}
     told = FitOptions(**options)
     refuse_without_effect(told.method, _given(click.get_current_context()))
+    if where != {"engine": "inprocess", "scheduler": None, "checkpoint": None, "resume": False} or not _is_file(data):
+        outcome = fit_spread(data, output, told, where)
+        if outcome is not None:
+            _report_fit(outcome, output)
+        return
     _refuse_same_file(data, output)
     check_writable(output)
     with watch_rounds() as on_round:
@@ -147,6 +171,14 @@ def explain(model: str) -> None:
 def _given(ctx: click.Context) -> set[str]:
     """Options that were given and not left at their defaults."""
     return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def _is_file(data: str) -> bool:
+    """Whether DATA is one table; what is neither that nor several files is an error."""
+    path = Path(data)
+    if not path.exists() and not any(letter in data for letter in "*?[{"):
+        raise BadInputError(f"Invalid value for 'DATA': File {data!r} does not exist.")
+    return path.is_file()
 
 
 def _report_fit(outcome: Any, output: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from dsfr.core.arrays import Array
 from dsfr.core.model import Predictor
 from dsfr.datasets import split_evenly
-from dsfr.engines import choose_engine
+from dsfr.engines import Engine, choose_engine
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Purpose
@@ -51,14 +51,40 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         engine = choose_engine(
             shards, TASKS, topology=self.topology, seed=seed, faults=self.faults, min_agents=self.min_agents
         )
+        return self._train_over(engine, settings, list(shards))
+
+    def fit_over(
+        self,
+        make_engine: Callable[[Settings], Engine],
+        feature_names: Sequence[str],
+        target_name: str = "y",
+    ) -> Self:
+        """Train over an engine whose agents hold their rows already: files, or processes on other machines.
+
+        Parameters
+        ----------
+        make_engine : callable
+            Makes the engine, given the settings of the training.
+        feature_names : sequence of str
+            Names of the features.
+        target_name : str, default="y"
+            Name of the target.
+        """
+        settings = self._settings(training_seed(self.random_state))
+        self.n_features_in_, self._target_name = len(feature_names), target_name
+        self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        engine = make_engine(settings)
+        return self._train_over(engine, settings, list(engine.present))
+
+    def _train_over(self, engine: Engine, settings: Settings, agents: list[str]) -> Self:
         training = train(engine, settings, self.on_round)
         self.ledger_ = engine.ledger
-        self.agents_ = list(shards)
+        self.agents_ = agents
         self.present_ = list(engine.present)
         self._keep(training, settings)
         missing = [name for name in self.agents_ if name not in self.present_]
         for category, message in _complaints(training, settings, engine.n_agents, missing):
-            warnings.warn(message, category, stacklevel=2)
+            warnings.warn(message, category, stacklevel=3)
         return self
 
     def predict(self, X: Any) -> Array:
