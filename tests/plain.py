@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist
 
 from dsfr.core.consistency import MAX_DEFAULT_PAIRS, Pairs, interpolation_gap
 from dsfr.core.rules import MIN_WIDTH
+from dsfr.core.scaling import scale_features
 from dsfr.protocol.shard import Purpose
 
 
@@ -79,9 +80,17 @@ def laplacian_gram(H, W):
     return H.T @ (np.diag(W.sum(axis=1)) - W) @ H
 
 
+def scaled(shard, ranges):
+    return scale_features(shard.rows.X, ranges)
+
+
+def labeled_rows(shard):
+    return ~np.isnan(shard.rows.y)
+
+
 def gap_rows(shard, ranges, basis, told, repeat=0):
     """Interpolation gaps of one agent, one row per pair."""
-    U = shard.scaled(ranges)[~shard.labeled]
+    U = scaled(shard, ranges)[~labeled_rows(shard)]
     drawn = min(len(U), MAX_DEFAULT_PAIRS) if told.n_pairs is None else told.n_pairs
     pairs = Pairs.draw(len(U), drawn, told.mix_concentration, shard.rng(told.seed, Purpose.PAIRS, repeat))
     return interpolation_gap(U[pairs.first], U[pairs.second], pairs.mix, basis)
@@ -89,8 +98,8 @@ def gap_rows(shard, ranges, basis, told, repeat=0):
 
 def local_system(shard, ranges, basis, target, told, repeat=0):
     """``A_l``, ``b_l`` and ``y'y`` of one agent, for targets of mean and deviation ``target``."""
-    Z, labeled = shard.scaled(ranges), shard.labeled
-    H, y = basis.features(Z[labeled]), (shard.y[labeled] - target[0]) / target[1]
+    Z, labeled = scaled(shard, ranges), labeled_rows(shard)
+    H, y = basis.features(Z[labeled]), (shard.rows.y[labeled] - target[0]) / target[1]
     penalty = np.zeros((basis.n_outputs, basis.n_outputs))
     if told.unlabeled == "icr":
         B = gap_rows(shard, ranges, basis, told, repeat)
@@ -104,14 +113,14 @@ def local_system(shard, ranges, basis, target, told, repeat=0):
 def pooled_weights(shards, ranges, basis, target, told):
     """Least squares on all agents' rows stacked: labelled rows, penalty rows of every agent, ridge rows."""
     p = basis.n_outputs
-    H = basis.features(np.concatenate([s.scaled(ranges)[s.labeled] for s in shards]))
-    y = (np.concatenate([s.y[s.labeled] for s in shards]) - target[0]) / target[1]
+    H = basis.features(np.concatenate([scaled(s, ranges)[labeled_rows(s)] for s in shards]))
+    y = (np.concatenate([s.rows.y[labeled_rows(s)] for s in shards]) - target[0]) / target[1]
     penalty = np.empty((0, p))
     if told.unlabeled == "icr":
         penalty = np.concatenate([gap_rows(shard, ranges, basis, told) for shard in shards])
     elif told.unlabeled == "graph":
         n_neighbors = None if told.graph == "full" else told.n_neighbors
-        tables = [shard.scaled(ranges) for shard in shards]
+        tables = [scaled(shard, ranges) for shard in shards]
         grams = [laplacian_gram(basis.features(Z), graph_weights(Z, n_neighbors)) for Z in tables]
         values, vectors = np.linalg.eigh(sum(grams))
         penalty = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

@@ -15,8 +15,9 @@ from sklearn.model_selection import GridSearchCV
 
 import dsfr
 from dsfr import SFRRegressor
+from dsfr.columns import numbers
 from dsfr.files import replacing
-from dsfr.tables import numbers, read_table
+from dsfr.tables import read_table
 from tests.tables import make_table
 from tests.test_cli import refused, run, write
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dsfr.modelfile import ModelFileError as ModelFileError
     from dsfr.protocol import Settings as Settings
     from dsfr.protocol import train as train
+    from dsfr.streaming import Scan as Scan
+    from dsfr.streaming import scan as scan
 
 # Names are imported when first used: `import dsfr` and the command line start at once.
 _HOME = {
@@ -35,11 +37,13 @@ _HOME = {
     "RoundInfo": "dsfr.core.consensus",
     "Rule": "dsfr.core.explain",
     "SFRRegressor": "dsfr.estimators",
+    "Scan": "dsfr.streaming",
     "Settings": "dsfr.protocol",
     "SingularSystemError": "dsfr.core.linear",
     "load": "dsfr.model",
     "nrmse": "dsfr.metrics",
     "nrmse_scorer": "dsfr.metrics",
+    "scan": "dsfr.streaming",
     "train": "dsfr.protocol",
 }
 

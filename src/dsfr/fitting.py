@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dsfr.columns import Table, TableError, labels, listed, matrix, numbers
 from dsfr.core.arrays import Array
 from dsfr.core.consensus import RoundInfo
 from dsfr.datasets import hide_labels
@@ -15,7 +16,6 @@ from dsfr.engines import Ledger
 from dsfr.methods import METHODS
 from dsfr.metrics import nrmse
 from dsfr.model import Model
-from dsfr.tables import Table, TableError, labels, listed, matrix, numbers
 
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
@@ -99,7 +99,7 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     """
     if options.agents is not None and options.agent_column is not None:
         raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
-    names = feature_columns(table, options)
+    names = feature_columns(table.column_names, options)
     X = matrix(table, names)
     y = numbers(table, options.target, allow_missing=True)
     owners = None if options.agent_column is None else labels(table, options.agent_column)
@@ -113,26 +113,26 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     return FitOutcome(model, estimator.ledger_, _errors(model.predictor.predict(X), y, known))
 
 
-def feature_columns(table: Table, options: FitOptions) -> list[str]:
+def feature_columns(there: Sequence[str], options: FitOptions) -> list[str]:
     """Columns to learn from: those that were asked for, or all that are left."""
     reserved = {options.target, options.agent_column}
     for name in (options.target, options.agent_column, *options.ignore):
-        if name is not None and name not in table.column_names:
-            raise TableError(f"the table has no column {name!r}; it has {listed(table.column_names)}")
+        if name is not None and name not in there:
+            raise TableError(f"the table has no column {name!r}; it has {listed(list(there))}")
     if options.features:
-        names = [name for told in options.features for name in _split(told, table)]
+        names = [name for told in options.features for name in _split(told, there)]
         if (reserved | set(options.ignore)) & set(names) or len(set(names)) < len(names):
             raise TableError("--features repeats a column, or names one that is the target, the agents or ignored")
     else:
-        names = [name for name in table.column_names if name not in reserved and name not in options.ignore]
+        names = [name for name in there if name not in reserved and name not in options.ignore]
     if not names:
         raise TableError("no feature column is left: the table needs at least one besides target and agent column")
     return names
 
 
-def _split(told: str, table: Table) -> list[str]:
+def _split(told: str, there: Sequence[str]) -> list[str]:
     """Names between commas, unless all of it is the name of a column."""
-    if told in table.column_names:
+    if told in there:
         return [told]
     return [name.strip() for name in told.split(",") if name.strip()]
 

@@ -29,7 +29,9 @@ class Model:
     """Rows, labels, agents, rounds, bytes and termination of the training run."""
 
     def predict(self, X: Any) -> Array:
-        """Predictions for the rows of an array or a data frame, whose columns are found by name."""
+        """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
+        if hasattr(X, "predictions"):
+            return np.concatenate([np.empty(0), *X.predictions(self)])
         return self.predictor.predict(_as_matrix(X, self.feature_names))
 
     def explain(self) -> tuple[Rule, ...]:

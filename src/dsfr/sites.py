@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from glob import glob, has_magic
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from dsfr.protocol import Shard, make_shards
-from dsfr.tables import TableError, listed, matrix, numbers, read_table
+from dsfr.columns import TableError, listed
+from dsfr.protocol import Shard
+from dsfr.protocol.rows import ArrayRows
+from dsfr.protocol.shard import agent_key
+from dsfr.streaming.scanning import Scan
+from dsfr.streaming.sources import ENDINGS, column_names, find_files
 
-ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".txt")
+MEMORY_BYTES = 2**28
+"""Rows of larger files stay in a temporary file and are read batch by batch."""
 RANK = "{rank}"
 
 
@@ -45,7 +49,7 @@ def find_sites(pattern: str, *, rank: int = 0, n_ranks: int = 1) -> dict[str, Pa
         if not path.is_file():
             raise TableError(f"there is no file {path}")
         return {_name(path): path}
-    paths = _files(pattern)
+    paths = find_files(pattern)
     if len(paths) < n_ranks:
         raise TableError(
             f"{pattern} is {len(paths)} file(s) for {n_ranks} ranks: start at most as many ranks as there are files, "
@@ -71,31 +75,17 @@ def read_shard(name: str, path: str | Path, columns: Columns) -> Shard:
     TableError
         Naming the file, and what is wrong with it.
     """
-    table = read_table(path, delimiter=columns.delimiter)
     try:
-        _check_columns(table.column_names, columns)
-        X = matrix(table, columns.features)
-        y = numbers(table, columns.target, allow_missing=True)
+        names = column_names(Path(path), columns.delimiter)
+        _check_columns(names, columns)
+        told = (columns.features, columns.target, None, columns.delimiter, None, columns.labeled_only)
+        (shard,) = Scan((Path(path),), tuple(names), *told).shards(1, 0).values()
     except TableError as error:
-        raise TableError(f"{path}: {error}") from None
-    if columns.labeled_only:
-        X, y = X[~np.isnan(y)], y[~np.isnan(y)]
-    return make_shards(X, y, np.full(len(y), name))[name]
-
-
-def _files(pattern: str) -> list[Path]:
-    path = Path(pattern)
-    if path.is_dir():
-        found = [file for file in path.iterdir() if file.name.lower().endswith(ENDINGS)]
-    elif path.is_file() or not has_magic(pattern):
-        found = [path] if path.is_file() else []
-    else:
-        found = [Path(name) for name in glob(pattern, recursive=True) if Path(name).is_file()]
-    if not found:
-        raise TableError(
-            f"there is no file {pattern}: give a table, a folder of tables, or a pattern such as 'data/*.csv'"
-        )
-    return sorted(found)
+        raise TableError(f"{path}: {str(error).removeprefix(f'{path} ')}") from None
+    if Path(path).stat().st_size > MEMORY_BYTES:
+        return replace(shard, key=agent_key(name))
+    X, y = zip(*shard.batches(), strict=True)
+    return Shard(ArrayRows(np.concatenate(X), np.concatenate(y)), agent_key(name), shard.fast)
 
 
 def _name(path: Path) -> str:

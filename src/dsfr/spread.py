@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dsfr.columns import TableError
 from dsfr.core.consensus import RoundInfo
 from dsfr.engines import Engine, choose_engine
 from dsfr.fitting import FitOptions, FitOutcome, feature_columns, make_estimator
 from dsfr.methods import METHODS
 from dsfr.protocol import TASKS, Settings
 from dsfr.sites import Columns, find_sites, read_shards
-from dsfr.tables import TableError, read_table
+from dsfr.streaming.sources import column_names
 
 ENGINES = ("inprocess", "mpi", "dask")
 OnRound = Callable[[RoundInfo], None]
@@ -70,7 +71,7 @@ def fit_rank(
 
 def columns_of(path: Path, options: FitOptions) -> Columns:
     """What to read of every file, from the first one."""
-    names = feature_columns(read_table(path, delimiter=options.delimiter), options)
+    names = feature_columns(column_names(path, options.delimiter), options)
     return Columns(
         features=tuple(names),
         target=options.target,

@@ -14,7 +14,7 @@ from dsfr.protocol import TASKS, Settings, make_shards
 from dsfr.protocol.clusters import _start, agree_rules
 from dsfr.protocol.survey import survey
 from dsfr.protocol.weights import agree_weights
-from tests.plain import local_system, pooled_weights
+from tests.plain import local_system, pooled_weights, scaled
 from tests.tables import make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
@@ -192,6 +192,6 @@ def test_the_paper_s_widths_average_local_variances_by_agent_size(seed, n_agents
     training, _ = train_on(X, y, owners, **told)
     centers, ranges = training.predictor.basis.centers, training.predictor.ranges
     shards = make_shards(X, y, owners).values()
-    local = [(len(s.y), ClusterSpread.of(s.scaled(ranges), centers, 2.0).variances) for s in shards]
+    local = [(s.n_samples, ClusterSpread.of(scaled(s, ranges), centers, 2.0).variances) for s in shards]
     pooled = sum(n * variances for n, variances in local) / len(y)
     np.testing.assert_allclose(training.predictor.basis.widths, rule_widths(pooled, 1.0), atol=1e-9)

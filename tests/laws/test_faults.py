@@ -67,7 +67,7 @@ def test_with_an_agent_gone_the_model_is_that_of_the_others(kind, solver):
     alone = train(engine_of("in-process", others), told)
     assert engine.present == tuple(others)
     assert found.termination == "converged"
-    X = np.concatenate([shard.X for shard in shards.values()])
+    X = np.concatenate([shard.rows.X for shard in shards.values()])
     np.testing.assert_allclose(found.predictor.predict(X), alone.predictor.predict(X), rtol=1e-5)
 
 
@@ -254,7 +254,7 @@ def test_the_engine_waits_for_enough_agents():
 
 def test_the_start_agent_may_be_away_when_it_is_asked():
     shards = shards_of(0)
-    largest = max(shards, key=lambda name: len(shards[name].y))
+    largest = max(shards, key=lambda name: shards[name].n_samples)
     engine = engine_of("in-process", shards, Faults(absences=[Absence(largest, 1, 2, "start_centers")]))
     assert train(engine, Settings()).termination == "converged"
 

@@ -15,7 +15,7 @@ from dsfr.protocol import TASKS, Settings, make_shards
 from dsfr.protocol.clusters import _start, agree_rules
 from dsfr.protocol.survey import survey
 from dsfr.protocol.weights import agree_weights
-from tests.plain import algorithm_1, algorithm_2, local_system, paper_widths, powers, variances
+from tests.plain import algorithm_1, algorithm_2, local_system, paper_widths, powers, scaled, variances
 from tests.tables import make_table, owners_of
 
 seeds = st.integers(0, 10_000)
@@ -60,7 +60,7 @@ def test_clusters_follow_algorithm_1(seed, n_agents, rho, fuzzifier, n_rules, ma
     population = survey(engine, told)
     start = _start(engine, told, population)
     rules, shares, converged = agree_rules(engine, told, population, history.append)
-    rows = [shard.scaled(population.ranges) for shard in shards_in(engine)]
+    rows = [scaled(shard, population.ranges) for shard in shards_in(engine)]
     *rounds, (last, local, _) = algorithm_1(rows, start, rho, fuzzifier, len(engine.seen))
     np.testing.assert_allclose(engine.seen, [r for r, _, _ in rounds], atol=1e-9)
     np.testing.assert_allclose(rules.centers, engine.seen[-1] if converged else last, atol=1e-9)

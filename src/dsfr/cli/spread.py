@@ -77,12 +77,10 @@ def _watch(rank: int) -> Any:
 engine_options = [
     click.option(
         "--engine",
-        default="inprocess",
-        show_default=True,
         type=click.Choice(["inprocess", "mpi", "dask"]),
-        help="Where agents are: here, in the ranks of an MPI job (start it with mpiexec), or on a dask cluster.",
+        help="DATA is several files, each an agent: here, in the ranks of an MPI job, or on a dask cluster.",
     ),
     click.option("--scheduler", metavar="ADDRESS", help="Scheduler of the dask cluster.  [default: a cluster here]"),
-    click.option("--checkpoint", metavar="DIR", help="Write every round down, to go on after a kill (several files)."),
+    click.option("--checkpoint", metavar="DIR", help="With --engine: write every round down, to go on after a kill."),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint, if there is one."),
 ]

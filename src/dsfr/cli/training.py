@@ -100,8 +100,8 @@ def demo(seed: int, output: str) -> None:
 def fit(data: str, output: str, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE.
 
-    DATA is one table, whose rows may belong to several agents, or several files with the same columns, each an agent: a
-    folder, a pattern such as 'data/*.parquet', or with MPI a name with {rank} in it.
+    DATA is one table, whose rows may belong to several agents. With --engine it is several files with the same columns,
+    each an agent: a folder, a pattern such as 'data/*.parquet', or with MPI a name with {rank} in it.
     """
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
@@ -111,11 +111,12 @@ def fit(data: str, output: str, **options: Any) -> None:
     where = {name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")}
     told = FitOptions(**options)
     refuse_without_effect(told.method, _given(click.get_current_context()))
-    if where != {"engine": "inprocess", "scheduler": None, "checkpoint": None, "resume": False} or not _is_file(data):
+    if where["engine"] is not None:
         outcome = fit_spread(data, output, told, where)
         if outcome is not None:
             _report_fit(outcome, output)
         return
+    _refuse_not_one_file(data, [name for name, value in where.items() if value])
     _refuse_same_file(data, output)
     check_writable(output)
     with watch_rounds() as on_round:
@@ -173,12 +174,12 @@ def _given(ctx: click.Context) -> set[str]:
     return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
-def _is_file(data: str) -> bool:
-    """Whether DATA is one table; what is neither that nor several files is an error."""
-    path = Path(data)
-    if not path.exists() and not any(letter in data for letter in "*?[{"):
-        raise BadInputError(f"Invalid value for 'DATA': File {data!r} does not exist.")
-    return path.is_file()
+def _refuse_not_one_file(data: str, given: list[str]) -> None:
+    if given:
+        raise BadInputError(f"{', '.join('--' + name for name in given)} needs --engine (inprocess, mpi or dask)")
+    if not Path(data).is_file():
+        fault = "is a folder" if Path(data).is_dir() else "does not exist"
+        raise BadInputError(f"Invalid value for 'DATA': {data!r} {fault}. For several files, each an agent: --engine.")
 
 
 def _report_fit(outcome: Any, output: str) -> None:

@@ -10,6 +10,12 @@ IntArray = npt.NDArray[np.int64]
 
 BLOCK_ROWS = 2048
 """Rows worked on at once: temporaries of a block stay in the processor's cache, whatever the table's length."""
+CHUNK_ROWS = 2 * BLOCK_ROWS
+"""Rows of one partial sum. Sums are added chunk by chunk in the rows' order, so that neither the number of threads nor
+the size of the batches in which rows arrive has any effect on a result."""
+
+SUM_ROWS = 4 * CHUNK_ROWS
+"""Rows of one partial sum of large matrices, of which fewer should be added up. Batches of rows are multiples of it."""
 
 
 def row_blocks(n_rows: int, block_rows: int = BLOCK_ROWS) -> Iterator[slice]:

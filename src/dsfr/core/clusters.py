@@ -5,12 +5,16 @@ Objective (paper eq. (4) and (17)): ``1/2 sum_ik u_ik^a |x_i - m_k|^2`` with the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from dsfr.core import compiled
 from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.scaling import Ranges, scaled_blocks
+from dsfr.core.threads import each_chunk
 
 FARTHEST = 1e300
 """Squared distances are capped here: farther away, every center is equally far."""
@@ -51,6 +55,46 @@ def memberships(X: Array, centers: Array, fuzzifier: float) -> Array:
     return np.exp(log_memberships(squared_distances(X, centers), fuzzifier))
 
 
+def membership_powers(distances: Array, fuzzifier: float) -> Array:
+    """The weights ``u^a`` of centers and widths, from squared distances; shape (n, k).
+
+    Where ``p = 1/(a-1)`` is whole they need no logarithm: with ratios ``r`` of the nearest distance to each, and ``s``
+    the sum of ``r^p``, they are ``r^(p+1) / s^a``.
+    """
+    power = whole_power(fuzzifier)
+    if power is None:
+        return np.exp(fuzzifier * log_memberships(distances, fuzzifier))
+    ratios = np.ones_like(distances)
+    np.divide(distances.min(axis=1, keepdims=True), distances, out=ratios, where=distances > 0.0)
+    raised = _raised(ratios, power)
+    scale = raised.sum(axis=1, keepdims=True) ** -fuzzifier
+    raised *= ratios
+    raised *= scale
+    return raised
+
+
+def whole_power(fuzzifier: float) -> int | None:
+    """``1/(a-1)`` if that is a whole number to rounding, else None.
+
+    >>> whole_power(2.0), whole_power(1.1), whole_power(1.3)
+    (1, 10, None)
+    """
+    power = 1.0 / (fuzzifier - 1.0)
+    whole = round(power)
+    return whole if whole >= 1 and abs(power - whole) <= 1e-12 * power else None
+
+
+def _raised(values: Array, power: int) -> Array:
+    """Elementwise power by repeated squaring."""
+    result, factor = np.ones_like(values), values.copy()
+    while power:
+        if power & 1:
+            result *= factor
+        power >>= 1
+        factor *= factor
+    return result
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
     """What one fuzzy c-means step needs of the rows: adding the sums of two tables gives those of both."""
@@ -62,18 +106,36 @@ class ClusterSums:
     objective: float
 
     @classmethod
-    def of(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None = None) -> ClusterSums:
-        """Sums over the rows of ``X`` with memberships from ``centers``; a row of weight 2 counts as two rows."""
-        sums = cls(np.zeros(len(centers)), np.zeros_like(centers), 0.0)
-        for block in row_blocks(len(X)):
-            weights = None if row_weights is None else row_weights[block]
-            sums = sums + cls._of_block(X[block], centers, fuzzifier, weights)
-        return sums
+    def none(cls, centers: Array) -> ClusterSums:
+        """Sums over no rows."""
+        return cls(np.zeros(len(centers)), np.zeros_like(centers), 0.0)
 
     @classmethod
-    def _of_block(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None) -> ClusterSums:
+    def of(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None = None) -> ClusterSums:
+        """Sums over the rows of ``X`` with memberships from ``centers``; a row of weight 2 counts as two rows."""
+        if row_weights is None:
+            return sum(cls.parts(X, centers, fuzzifier), cls.none(centers))
+        blocks = (cls._of_block(X[block], centers, fuzzifier, row_weights[block]) for block in row_blocks(len(X)))
+        return sum(blocks, cls.none(centers))
+
+    @classmethod
+    def parts(
+        cls, X: Array, centers: Array, fuzzifier: float, ranges: Ranges | None = None, *, fast: bool = False
+    ) -> Iterator[ClusterSums]:
+        """Sums over each chunk of rows, which are scaled first if ``ranges`` are given."""
+
+        def of_chunk(chunk: slice) -> ClusterSums:
+            if fast:
+                return cls(*_compiled_sums(X[chunk], centers, fuzzifier, ranges, squares=False))
+            blocks = scaled_blocks(X[chunk], ranges)
+            return sum((cls._of_block(block, centers, fuzzifier) for block in blocks), cls.none(centers))
+
+        return each_chunk(of_chunk, len(X))
+
+    @classmethod
+    def _of_block(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None = None) -> ClusterSums:
         distances = squared_distances(X, centers)
-        weights = np.exp(fuzzifier * log_memberships(distances, fuzzifier))
+        weights = membership_powers(distances, fuzzifier)
         if row_weights is not None:
             weights *= row_weights[:, None]
         return cls(weights.sum(axis=0), weights.T @ X, 0.5 * float(np.vdot(weights, distances)))
@@ -96,16 +158,34 @@ class ClusterSpread:
     square: Array
 
     @classmethod
+    def none(cls, centers: Array) -> ClusterSpread:
+        """Spread of no rows."""
+        return cls(np.zeros(len(centers)), np.zeros_like(centers))
+
+    @classmethod
     def of(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSpread:
         """Spread of the rows of ``X`` about ``centers``, with memberships from these same centers."""
-        mass = np.zeros(len(centers))
-        square = np.zeros_like(centers)
-        for block in row_blocks(len(X)):
-            weights = memberships(X[block], centers, fuzzifier) ** fuzzifier
-            mass += weights.sum(axis=0)
-            for k, center in enumerate(centers):
-                square[k] += weights[:, k] @ (X[block] - center) ** 2
-        return cls(mass, square)
+        return sum(cls.parts(X, centers, fuzzifier), cls.none(centers))
+
+    @classmethod
+    def parts(
+        cls, X: Array, centers: Array, fuzzifier: float, ranges: Ranges | None = None, *, fast: bool = False
+    ) -> Iterator[ClusterSpread]:
+        """Spread of each chunk of rows, which are scaled first if ``ranges`` are given."""
+
+        def of_chunk(chunk: slice) -> ClusterSpread:
+            if fast:
+                return cls(*_compiled_sums(X[chunk], centers, fuzzifier, ranges, squares=True)[:2])
+            blocks = scaled_blocks(X[chunk], ranges)
+            return sum((cls._of_block(block, centers, fuzzifier) for block in blocks), cls.none(centers))
+
+        return each_chunk(of_chunk, len(X))
+
+    @classmethod
+    def _of_block(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSpread:
+        weights = membership_powers(squared_distances(X, centers), fuzzifier)
+        square = [weights[:, k] @ (X - center) ** 2 for k, center in enumerate(centers)]
+        return cls(weights.sum(axis=0), np.array(square))
 
     def __add__(self, other: ClusterSpread) -> ClusterSpread:
         return ClusterSpread(self.mass + other.mass, self.square + other.square)
@@ -115,6 +195,14 @@ class ClusterSpread:
         """Weighted variance per cluster and feature, paper eq. (7) squared; 0 for an empty cluster."""
         filled = self.mass > np.finfo(np.float64).tiny
         return np.where(filled[:, None], self.square / np.where(filled, self.mass, 1.0)[:, None], 0.0)
+
+
+def _compiled_sums(
+    X: Array, centers: Array, fuzzifier: float, ranges: Ranges | None, *, squares: bool
+) -> tuple[Array, Array, float]:
+    shift = np.zeros(X.shape[1]) if ranges is None else ranges.midpoints
+    unit = np.ones(X.shape[1]) if ranges is None else ranges.half_widths
+    return compiled.cluster_sums(X, shift, unit, centers, fuzzifier, whole_power(fuzzifier) or 0, squares=squares)
 
 
 def merge_centers(centers: Array, masses: Array, n_centers: int, fuzzifier: float, rng: np.random.Generator) -> Array:

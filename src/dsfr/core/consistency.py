@@ -29,8 +29,35 @@ class Pairs:
         first, second = rng.integers(max(n_rows, 1), size=(2, n_pairs))
         return cls(first, second, rng.beta(concentration, concentration, n_pairs))
 
+    def compact(self) -> tuple[IntArray, Pairs]:
+        """Numbers of the rows that occur, sorted, and the pairs by position among them."""
+        wanted, position = np.unique(np.concatenate([self.first, self.second]), return_inverse=True)
+        return wanted, Pairs(position[: len(self)], position[len(self) :], self.mix)
+
     def __len__(self) -> int:
         return len(self.mix)
+
+
+@dataclass(frozen=True, slots=True)
+class PairDraw:
+    """How many pairs to draw, and how they are mixed.
+
+    An explicit number is used raw, as in the paper. Left open (None), there are as many pairs as rows; beyond
+    `MAX_DEFAULT_PAIRS` that many are drawn and the sum rescaled, so that the penalty keeps its meaning at any length.
+    """
+
+    n_pairs: int | None
+    concentration: float
+
+    def pairs(self, n_rows: int, rng: np.random.Generator) -> Pairs:
+        """Random pairs of ``n_rows`` rows."""
+        drawn = min(n_rows, MAX_DEFAULT_PAIRS) if self.n_pairs is None else self.n_pairs
+        return Pairs.draw(n_rows, drawn, self.concentration, rng)
+
+    def weight(self, n_rows: int) -> float:
+        """What ``B'B`` over the drawn pairs is multiplied by."""
+        capped = self.n_pairs is None and n_rows > MAX_DEFAULT_PAIRS
+        return n_rows / MAX_DEFAULT_PAIRS if capped else 1.0
 
 
 def interpolation_gap(first: Array, second: Array, mix: Array, basis: Basis) -> Array:
@@ -57,9 +84,7 @@ def consistency_gram(
 ) -> Array:
     """``B'B`` of freshly drawn pairs of unlabelled rows ``X``.
 
-    An explicit ``n_pairs`` is used raw, as in the paper. Left open (None), there are as many pairs as rows; beyond
-    `MAX_DEFAULT_PAIRS` that many are drawn and the sum rescaled, so that the penalty keeps its meaning at any length.
+    See `PairDraw` for their number.
     """
-    drawn = min(len(X), MAX_DEFAULT_PAIRS) if n_pairs is None else n_pairs
-    gram = gap_gram(X, Pairs.draw(len(X), drawn, concentration, rng), basis)
-    return gram * (len(X) / drawn) if n_pairs is None and drawn else gram
+    draw = PairDraw(n_pairs, concentration)
+    return draw.weight(len(X)) * gap_gram(X, draw.pairs(len(X), rng), basis)

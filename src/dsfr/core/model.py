@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import Array
+from dsfr.core.compiled import rule_predictions, worthwhile
 from dsfr.core.rules import Rules
-from dsfr.core.scaling import Ranges, scale_features
+from dsfr.core.scaling import Ranges, scaled_blocks
+from dsfr.core.threads import each_chunk
 from dsfr.core.wavelets import Wavelets
 
 
@@ -29,11 +31,24 @@ class Predictor:
         """Number of input columns."""
         return len(self.ranges.low)
 
-    def predict(self, X: Array) -> Array:
-        """Predictions in the target's units; shape (n,)."""
-        predictions = np.empty(len(X))
-        for block in row_blocks(len(X)):
-            H = self.basis.features(scale_features(X[block], self.ranges))
-            # einsum adds each row's products in the same order whatever the number of rows; BLAS does not.
-            predictions[block] = np.einsum("np,p->n", H, self.weights)
-        return self.target_mean + self.target_scale * predictions
+    def predict(self, X: Array, *, fast: bool | None = None) -> Array:
+        """Predictions in the target's units; shape (n,).
+
+        ``fast`` says whether to use compiled kernels where there are any; left open, for tables large enough.
+        """
+        fast = worthwhile(len(X)) if fast is None else fast
+        chunk_fn = self._compiled_chunk if fast and isinstance(self.basis, Rules) else self._plain_chunk
+        parts = each_chunk(lambda chunk: chunk_fn(X[chunk]), len(X))
+        return self.target_mean + self.target_scale * np.concatenate([np.empty(0), *parts])
+
+    def _plain_chunk(self, X: Array) -> Array:
+        # einsum adds each row's products in the same order whatever the number of rows; BLAS does not.
+        blocks = (self.basis.features(block) for block in scaled_blocks(X, self.ranges))
+        return np.concatenate([np.einsum("np,p->n", H, self.weights) for H in blocks])
+
+    def _compiled_chunk(self, X: Array) -> Array:
+        planes = self.weights.reshape(-1, self.n_features + 1)
+        arrays = self.basis.arrays()
+        return rule_predictions(
+            X, self.ranges.midpoints, self.ranges.half_widths, arrays["centers"], arrays["widths"], planes
+        )

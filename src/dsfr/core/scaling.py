@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, row_blocks
 
 NEVER = float(np.finfo(np.float64).max)
 """Stands for infinity in the range of no rows at all: messages carry finite numbers only."""
@@ -23,11 +24,16 @@ class Ranges:
     high: Array
 
     @classmethod
+    def none(cls, n_columns: int) -> Ranges:
+        """Ranges of no rows at all, which change nothing when merged."""
+        return cls(np.full(n_columns, NEVER), np.full(n_columns, -NEVER))
+
+    @classmethod
     def of(cls, X: Array) -> Ranges:
         """Ranges of the columns of ``X``; no rows give the neutral element of merging."""
         if len(X) == 0:
-            return cls(np.full(X.shape[1], NEVER), np.full(X.shape[1], -NEVER))
-        return cls(X.min(axis=0), X.max(axis=0))
+            return cls.none(X.shape[1])
+        return cls(X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64))
 
     def __or__(self, other: Ranges) -> Ranges:
         return Ranges(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
@@ -55,6 +61,12 @@ def scale_features(X: Array, ranges: Ranges) -> Array:
     with np.errstate(over="ignore"):
         scaled = (X - ranges.midpoints) / ranges.half_widths
     return np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
+
+
+def scaled_blocks(X: Array, ranges: Ranges | None) -> Iterator[Array]:
+    """Blocks of rows, scaled one at a time; as they are where there are no ranges."""
+    for block in row_blocks(len(X)):
+        yield X[block] if ranges is None else scale_features(X[block], ranges)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import SUM_ROWS, Array
 from dsfr.core.features import Basis
 from dsfr.core.linear import cholesky, solve_factored
+from dsfr.core.products import RuleProducts
+from dsfr.core.rules import Rules
+from dsfr.core.scaling import Ranges, scale_features
+from dsfr.core.threads import each_chunk
+
+MANY_ROWS = 512
+"""Labelled rows of a chunk from which on products of rules are worth their preparation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +36,37 @@ class Statistics:
     target_square: float
 
     @classmethod
+    def none(cls, n_outputs: int) -> Statistics:
+        """Statistics of no rows."""
+        square, column = np.zeros((n_outputs, n_outputs)), np.zeros(n_outputs)
+        return cls(square, column, column, square, 0.0, 0.0, 0.0)
+
+    @classmethod
     def of(cls, X: Array, y: Array, basis: Basis, unlabeled_gram: Array | None = None) -> Statistics:
         """Statistics of labelled rows ``X`` with targets ``y``, accumulated in blocks."""
-        p = basis.n_outputs
-        gram, moment, feature_sum = np.zeros((p, p)), np.zeros(p), np.zeros(p)
-        for block in row_blocks(len(X)):
-            H = basis.features(X[block])
-            gram += H.T @ H
-            moment += H.T @ y[block]
-            feature_sum += H.sum(axis=0)
-        penalty = np.zeros((p, p)) if unlabeled_gram is None else unlabeled_gram
-        return cls(gram, moment, feature_sum, penalty, float(len(y)), float(y.sum()), float(y @ y))
+        total = sum(cls.parts(X, y, basis), cls.none(basis.n_outputs))
+        return total if unlabeled_gram is None else replace(total, unlabeled_gram=unlabeled_gram)
+
+    @classmethod
+    def parts(
+        cls, X: Array, y: Array, basis: Basis, ranges: Ranges | None = None, *, fast: bool = False
+    ) -> Iterator[Statistics]:
+        """Statistics of each chunk of rows, scaled first if ``ranges`` are given; NaN targets do not count."""
+
+        def of_chunk(chunk: slice) -> Statistics:
+            labeled = ~np.isnan(y[chunk])
+            rows, targets = X[chunk][labeled], y[chunk][labeled]
+            if isinstance(basis, Rules) and len(rows) >= MANY_ROWS:
+                products = RuleProducts.of(rows, targets, basis, ranges, fast=fast)
+                return cls._of_sums(products.gram, products.moment, products.feature_sum, targets)
+            H = basis.features(rows if ranges is None else scale_features(rows, ranges))
+            return cls._of_sums(H.T @ H, H.T @ targets, H.sum(axis=0), targets)
+
+        return each_chunk(of_chunk, len(y), SUM_ROWS)
+
+    @classmethod
+    def _of_sums(cls, gram: Array, moment: Array, feature_sum: Array, y: Array) -> Statistics:
+        return cls(gram, moment, feature_sum, np.zeros_like(gram), float(len(y)), float(y.sum()), float(y @ y))
 
     def __add__(self, other: Statistics) -> Statistics:
         return Statistics(

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, IntArray
+
+MAX_PERMUTED = 2**20
+"""Of more labels those that stay are drawn without shuffling all of them."""
 
 
 def hide_labels(y: Any, n_labels: int, rng: np.random.Generator) -> Array:
@@ -19,10 +22,19 @@ def hide_labels(y: Any, n_labels: int, rng: np.random.Generator) -> Array:
     """
     hidden = np.array(y, dtype=np.float64)
     labeled = np.flatnonzero(~np.isnan(hidden))
-    if not 1 <= n_labels <= len(labeled):
-        raise ValueError(f"n_labels={n_labels} must be 1 to {len(labeled)}, the number of labelled rows")
-    hidden[rng.permutation(labeled)[n_labels:]] = np.nan
-    return hidden
+    visible = np.full_like(hidden, np.nan)
+    kept = labeled[kept_labels(len(labeled), n_labels, rng)]
+    visible[kept] = hidden[kept]
+    return visible
+
+
+def kept_labels(n_known: int, n_labels: int, rng: np.random.Generator) -> IntArray:
+    """Which of the known labels stay, as numbers from 0."""
+    if not 1 <= n_labels <= n_known:
+        raise ValueError(f"n_labels={n_labels} must be 1 to {n_known}, the number of labelled rows")
+    if n_known > MAX_PERMUTED:
+        return rng.choice(n_known, n_labels, replace=False, shuffle=False)
+    return rng.permutation(n_known)[:n_labels]
 
 
 def hide_labels_by_agent(y: Any, agents: Any, n_labels: int, rng: np.random.Generator) -> Array:

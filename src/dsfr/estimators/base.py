@@ -19,11 +19,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from dsfr.core.arrays import Array
 from dsfr.core.model import Predictor
-from dsfr.datasets import split_evenly
 from dsfr.engines import Engine, choose_engine
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
-from dsfr.protocol.shard import Purpose
+from dsfr.protocol.shard import Shard
+from dsfr.protocol.split import split_rows
+from dsfr.protocol.stages import FitReport, Stopwatch
 
 UNKNOWN = 1e299
 """An error bound this large says that nobody knows."""
@@ -32,26 +33,29 @@ UNKNOWN = 1e299
 class DistributedRegressor(RegressorMixin, BaseEstimator):
     """A regressor whose rows may belong to several agents."""
 
-    def fit(self, X: Any, y: Any, agents: Any = None) -> Self:
+    fit_report_: FitReport
+
+    def fit(self, X: Any, y: Any = None, agents: Any = None) -> Self:
         """Train on labelled and unlabelled rows.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Features of all rows. Column names of a data frame are kept.
+        X : array-like of shape (n, d), or Scan
+            Features of all rows. Column names of a data frame are kept. A `dsfr.scan` of files has its targets and
+            owners in it, and is never in memory as a whole.
         y : array-like of shape (n,)
             Targets; NaN marks an unlabelled row.
         agents : array-like of shape (n,), default=None
             Who owns each row. Left out, rows are split at random over ``n_agents``.
         """
-        X, y = self._check_training_data(X, y)
-        seed = training_seed(self.random_state)
-        settings = self._settings(seed)
-        shards = make_shards(X, y, self._owners(agents, len(y), seed))
+        watch = Stopwatch()
+        with watch.stage("reading"):
+            settings, shards = self._scanned(X, y, agents) if _is_scan(X) else self._checked(X, y, agents)
+        tasks, topology = watch.around(TASKS), self.topology
         engine = choose_engine(
-            shards, TASKS, topology=self.topology, seed=seed, faults=self.faults, min_agents=self.min_agents
+            shards, tasks, topology=topology, seed=settings.seed, faults=self.faults, min_agents=self.min_agents
         )
-        return self._train_over(engine, settings, list(shards))
+        return self._train_over(engine, settings, list(shards), watch)
 
     def fit_over(
         self,
@@ -74,10 +78,11 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.n_features_in_, self._target_name = len(feature_names), target_name
         self.feature_names_in_ = np.asarray(feature_names, dtype=object)
         engine = make_engine(settings)
-        return self._train_over(engine, settings, list(engine.present))
+        return self._train_over(engine, settings, list(engine.present), Stopwatch())
 
-    def _train_over(self, engine: Engine, settings: Settings, agents: list[str]) -> Self:
+    def _train_over(self, engine: Engine, settings: Settings, agents: list[str], watch: Stopwatch) -> Self:
         training = train(engine, settings, self.on_round)
+        self.fit_report_ = watch.report(training.n_samples)
         self.ledger_ = engine.ledger
         self.agents_ = agents
         self.present_ = list(engine.present)
@@ -90,6 +95,8 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Predictions in the target's units; shape (n,)."""
         check_is_fitted(self, "model_")
+        if _is_scan(X):
+            return self.model_.predict(X)
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         _check_finite(X, self.model_.feature_names)
         predictions: Array = self.model_.predictor.predict(X)
@@ -114,6 +121,25 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def _settings(self, seed: int) -> Settings:
         raise NotImplementedError
 
+    def _checked(self, X: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+        """Settings and shards from arrays."""
+        X, y = self._check_training_data(X, y)
+        seed = training_seed(self.random_state)
+        settings = self._settings(seed)
+        return settings, make_shards(X, y, self._owners(agents, len(y), seed))
+
+    def _scanned(self, rows: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+        """Settings and shards from files."""
+        if y is not None or agents is not None:
+            raise ValueError("a scan has its targets and owners in its columns: leave out y and agents")
+        settings = self._settings(training_seed(self.random_state))
+        n_agents = _checked_count(self.n_agents)
+        if rows.agent_column is not None and n_agents > 1:
+            raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
+        self._target_name, self.n_features_in_ = rows.target_name, len(rows.feature_names)
+        self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+        return settings, rows.shards(n_agents, settings.seed)
+
     def _check_training_data(self, X: Any, y: Any) -> tuple[Array, Array]:
         if y is None:
             raise ValueError(
@@ -135,8 +161,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
     def _owners(self, agents: Any, n_rows: int, seed: int) -> npt.NDArray[Any]:
         if agents is None:
-            rng = np.random.default_rng([seed, 0, Purpose.SPLIT])
-            return split_evenly(n_rows, _checked_count(self.n_agents), rng)
+            return split_rows(n_rows, _checked_count(self.n_agents), seed)
         owners: npt.NDArray[Any] = np.asarray(agents)
         if owners.ndim != 1:
             raise ValueError(f"agents has {owners.ndim} dimensions; it must be a 1d array, one owner per row")
@@ -245,6 +270,11 @@ def _not_converged(stage: str, bound: float, settings: Settings) -> str:
         f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
         f"({told}). {verdict}; for a better one {remedy}."
     )
+
+
+def _is_scan(X: Any) -> bool:
+    """Whether rows come from a `dsfr.scan`; those who never make one need not load what reads files."""
+    return hasattr(X, "shards")
 
 
 def _plain(value: Any) -> Any:

@@ -12,18 +12,23 @@ from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
 from dsfr.core.consensus import RoundInfo, consensus_of, dual_residual, local_centers, rescaled, stalled
 from dsfr.core.rules import Rules, rule_widths
+from dsfr.core.scaling import Ranges, scale_features
 from dsfr.engines import Engine, EngineError
 from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, scalar, unpack
+from dsfr.protocol.rows import pick
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
-from dsfr.protocol.survey import Population, has_ticket, scaled_rows
+from dsfr.protocol.survey import Population, has_ticket
 
 STAGE = "clusters"
 MEMORY = 10
 """Rounds that acceleration combines."""
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
+
+MAX_START_ROWS = 2**16
+"""Rows that a start is found from: the rounds that follow see all of them."""
 
 MAX_ELECTIONS = 10
 """Times that agents are asked who proposes the start, should the chosen one not answer."""
@@ -41,8 +46,9 @@ def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
 
 def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
     """Centers of one agent's rows by fuzzy c-means from a start of its own."""
-    X = scaled_rows(shard, memory)
-    rng = shard.rng(int(memory["seed"]), Purpose.START)
+    seed = int(memory["seed"])
+    X = scale_features(start_rows(shard, seed), unpack(Ranges, memory))
+    rng = shard.rng(seed, Purpose.START)
     return fuzzy_c_means(
         X,
         seed_centers(X, int(broadcast["n_rules"]), rng),
@@ -52,10 +58,17 @@ def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
     )
 
 
+def start_rows(shard: Shard, seed: int) -> Array:
+    """Rows to find a start from: all, or a random `MAX_START_ROWS` of them; unscaled."""
+    if shard.n_samples <= MAX_START_ROWS:
+        return pick(shard.rows, np.arange(shard.n_samples))
+    chosen = shard.rng(seed, Purpose.SAMPLE).choice(shard.n_samples, MAX_START_ROWS, replace=False, shuffle=False)
+    return pick(shard.rows, np.sort(chosen))
+
+
 def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): mass, total and objective of every cluster."""
-    X = scaled_rows(shard, memory)
-    return memory, pack(ClusterSums.of(X, broadcast["centers"], float(memory["fuzzifier"])))
+    return memory, pack(own_sums(shard, memory, broadcast["centers"]))
 
 
 def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -66,7 +79,7 @@ def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
         state = np.stack([consensus, consensus]).ravel()
     x, centers = state.reshape(2, *consensus.shape)
     x = rescaled(x, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
-    sums = ClusterSums.of(scaled_rows(shard, memory), centers, float(memory["fuzzifier"]))
+    sums = own_sums(shard, memory, centers)
     moved = local_centers(sums, consensus, x, penalty)
     image = np.stack([x + moved - consensus, moved]).ravel()
     apart = centers - consensus
@@ -81,15 +94,29 @@ def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
     return {**memory, "local_centers": moved, "penalty": broadcast["penalty"]}, contribution
 
 
+def own_sums(shard: Shard, memory: Bundle, centers: Array) -> ClusterSums:
+    """Sums over an agent's own rows."""
+    told = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
+    parts = (part for X, _ in shard.batches() for part in ClusterSums.parts(X, *told, fast=shard.fast))
+    return sum(parts, ClusterSums.none(centers))
+
+
+def own_spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterSpread:
+    """Spread of an agent's own rows about ``centers``."""
+    told = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
+    parts = (part for X, _ in shard.batches() for part in ClusterSpread.parts(X, *told, fast=shard.fast))
+    return sum(parts, ClusterSpread.none(centers))
+
+
 def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): spread about the agreed centers, which gives the pooled widths exactly."""
-    return memory, pack(_spread(shard, memory, broadcast["centers"]))
+    return memory, pack(own_spread(shard, memory, broadcast["centers"]))
 
 
 def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): local variances about local centers times the number of rows, paper eq. (18) and (19)."""
-    spread = _spread(shard, memory, memory.get("local_centers", broadcast["centers"]))
-    weight = len(shard.y) * (spread.mass > 0.0)
+    spread = own_spread(shard, memory, memory.get("local_centers", broadcast["centers"]))
+    weight = shard.n_samples * (spread.mass > 0.0)
     contribution = {"mass": spread.mass, "weight": weight, "square": weight[:, None] * spread.variances}
     return memory, contribution
 
@@ -201,7 +228,3 @@ def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> Cluster
     pooled = engine.sum("local_spread", {"centers": centers})
     weight = np.maximum(pooled["weight"], 1.0)
     return ClusterSpread(pooled["mass"], pooled["mass"][:, None] * pooled["square"] / weight[:, None])
-
-
-def _spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterSpread:
-    return ClusterSpread.of(scaled_rows(shard, memory), centers, float(memory["fuzzifier"]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from dsfr.bundles import Bundle
 from dsfr.core.arrays import Array
-from dsfr.core.clusters import ClusterSpread, ClusterSums
+from dsfr.core.clusters import ClusterSpread
 from dsfr.core.linear import cholesky, solve_factored
 from dsfr.core.metric import Metric, typical_curvature, typical_rows
 from dsfr.core.model import Predictor
@@ -26,7 +26,7 @@ from dsfr.protocol.gossip import Conversation, announced, copy_round, flooded, l
 from dsfr.protocol.packing import pack, scalar, unpack, unpack_basis
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
-from dsfr.protocol.survey import FirstLook, ask, checked_look, has_ticket, look_of, measure, scaled_rows
+from dsfr.protocol.survey import FirstLook, ask, checked_look, has_ticket, look_of, measure, target_moments
 
 TYPICAL = 0.1
 """Share of the expected curvature that the pooled problem is taken to have at least, when errors are estimated."""
@@ -52,15 +52,15 @@ def propose(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
     declared = Ranges(broadcast["declared_low"], broadcast["declared_high"]) if "declared" in broadcast else None
     look = look_of(_unflat(flooded(memory)), declared)
     memory = {**memory, **look.message(), "ticket": scalar(look.ticket), "fuzzifier": broadcast["fuzzifier"]}
-    shape = (int(broadcast["n_rules"]), shard.X.shape[1])
+    shape = (int(broadcast["n_rules"]), shard.n_features)
     centers = clusters.local_clustering(shard, memory, broadcast) if has_ticket(shard, memory, look.ticket) else None
     return start_flood(memory, announced(centers, shape))
 
 
 def count(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (neighbors): take up the start centers; begin to average counts and moments of the target."""
-    moments = Moments.of(shard.y[shard.labeled], float(memory["target_origin"]), float(memory["target_unit"]))
-    own = np.array([len(shard.y), moments.n, moments.total, moments.square])
+    moments = target_moments(shard, float(memory["target_origin"]), float(memory["target_unit"]))
+    own = np.array([shard.n_samples, moments.n, moments.total, moments.square])
     return start_copy({**memory, "centers": flooded(memory), "own": own}, own)
 
 
@@ -97,7 +97,7 @@ def neighbor_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     penalty = _penalty(mass, broadcast)
 
     def step(pull: Array, n_links: int) -> Array:
-        sums = ClusterSums.of(scaled_rows(shard, memory), centers, float(memory["fuzzifier"]))
+        sums = clusters.own_sums(shard, memory, centers)
         return (sums.total + pull) / (sums.mass + 2.0 * penalty * n_links)[:, None]
 
     def error(gradient: Array, apart: Array) -> float:
@@ -109,7 +109,7 @@ def neighbor_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
 def spread_out(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (neighbors): take up the centers; begin to average the spread about them."""
     centers = flooded(memory)
-    spread = ClusterSpread.of(scaled_rows(shard, memory), centers, float(memory["fuzzifier"]))
+    spread = clusters.own_spread(shard, memory, centers)
     own = np.column_stack([spread.mass, spread.square])
     return start_copy({**memory, "centers": centers, "own": own}, own)
 
@@ -223,7 +223,7 @@ def _with_basis(shard: Shard, memory: Bundle, broadcast: Bundle) -> Bundle:
     """Memory with the rules that follow from the announced spread, or with wavelets from the common seed."""
     if "n_nodes" in broadcast:
         rng = np.random.default_rng([int(memory["seed"]), 0, Purpose.NODES])
-        wavelets = Wavelets.draw(int(broadcast["n_nodes"]), shard.X.shape[1], rng)
+        wavelets = Wavelets.draw(int(broadcast["n_nodes"]), shard.n_features, rng)
         return {**memory, "counts": flooded(memory), **wavelets.arrays(), "shares": np.empty(0)}
     table = flooded(memory)
     spread = ClusterSpread(table[:, 0], table[:, 1:])

@@ -27,7 +27,7 @@ def local_clusters(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     """Task (gather): centers of the agent's own rows, and how much mass each has."""
     kept = {"low": broadcast["low"], "high": broadcast["high"], "fuzzifier": broadcast["fuzzifier"]}
     memory = {**memory, **kept}
-    if len(shard.y) == 0:
+    if shard.n_samples == 0:
         return memory, {}
     centers = local_clustering(shard, memory, broadcast)
     _, sums = cluster_sums(shard, memory, {"centers": centers})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
@@ -11,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array
-from dsfr.core.scaling import Ranges, scale_features
+from dsfr.core.compiled import worthwhile
+from dsfr.protocol.rows import ArrayRows, Batch, Rows
 
 
 class Purpose(IntEnum):
@@ -22,25 +24,32 @@ class Purpose(IntEnum):
     PAIRS = 2
     NODES = 3
     METRIC = 4
+    SAMPLE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Rows of one agent, unscaled, with NaN in ``y`` where unlabelled."""
+    """Rows of one agent, unscaled, with NaN as the target of unlabelled ones."""
 
-    X: Array
-    y: Array
+    rows: Rows
     key: int
     """Number of the agent's random streams, from its name alone: position and order of agents do not matter."""
+    fast: bool = False
+    """Whether the tables of all agents here are large enough for compiled kernels, and these are installed."""
 
     @property
-    def labeled(self) -> npt.NDArray[np.bool_]:
-        """Which rows have a target."""
-        return ~np.isnan(self.y)
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_samples
 
-    def scaled(self, ranges: Ranges) -> Array:
-        """All rows, scaled."""
-        return scale_features(self.X, ranges)
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.rows.n_features
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows, unscaled."""
+        return self.rows.batches()
 
     def rng(self, seed: int, purpose: Purpose, repeat: int = 0) -> np.random.Generator:
         """This agent's random stream for a purpose."""
@@ -57,6 +66,25 @@ def agent_key(name: object) -> int:
 
 
 def make_shards(X: Array, y: Array, agents: npt.NDArray[Any]) -> dict[str, Shard]:
-    """One shard per distinct name in ``agents``, in the order of the names."""
-    names = agents.astype(str)
-    return {str(name): Shard(X[names == name], y[names == name], agent_key(name)) for name in np.unique(names)}
+    """One shard per distinct name in ``agents``, in the order of the names.
+
+    >>> shards = make_shards(np.zeros((3, 1)), np.zeros(3), np.array([10, 9, 10]))
+    >>> {name: shard.n_samples for name, shard in shards.items()}
+    {'10': 2, '9': 1}
+    """
+    names, owners = distinct_names(agents)
+    fast = worthwhile(len(y))
+    if len(names) == 1:  # nothing to sort out, so nothing to copy
+        return {names[0]: Shard(ArrayRows(X, y), agent_key(names[0]), fast)}
+    order, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=len(names))
+    parts = np.split(order, np.cumsum(counts)[:-1])
+    tables = {name: ArrayRows(X[part], y[part]) for name, part in zip(names, parts, strict=True)}
+    return {name: Shard(rows, agent_key(name), fast) for name, rows in tables.items()}
+
+
+def distinct_names(agents: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Names of the agents, sorted, and for every row the position of its owner's."""
+    values, position = np.unique(agents if agents.dtype.kind in "biuU" else agents.astype(str), return_inverse=True)
+    # Numbers are compared as such, which is faster, but sorted by their names.
+    names, place = np.unique(values.astype(str), return_inverse=True)
+    return [str(name) for name in names], place[position]

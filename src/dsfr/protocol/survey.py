@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.bundles import Bundle
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import CHUNK_ROWS, row_blocks
 from dsfr.core.scaling import NEVER, Moments, Ranges
 from dsfr.engines import Engine
-from dsfr.protocol.packing import scalar, unpack
+from dsfr.protocol.packing import scalar
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 
@@ -32,19 +32,23 @@ class Population:
 
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
-    numbers = (len(shard.y), int(shard.labeled.sum()), zlib.crc32(shard.X.tobytes()), zlib.crc32(shard.y.tobytes()))
-    return memory, {"rows": np.array(numbers, dtype=np.float64)}
+    crc = 0
+    for X, y in shard.batches():
+        crc = zlib.crc32(y.tobytes(), zlib.crc32(X.tobytes(), crc))
+    return memory, {"rows": np.array([shard.n_samples, shard.rows.n_labeled, crc], dtype=np.float64)}
 
 
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
-    ranges = Ranges.of(shard.X)
-    target = Ranges.of(shard.y[shard.labeled, None])
+    ranges, target = Ranges.none(shard.n_features), Ranges.none(1)
+    for X, y in shard.batches():
+        ranges |= Ranges.of(X)
+        target |= Ranges.of(y[~np.isnan(y), None])
     # Where ranges are declared, agents do not tell theirs.
     own = {} if "declared" in broadcast else {"high": ranges.high, "minus_low": -ranges.low}
     contribution = {
         **own,
-        "n_features": scalar(shard.X.shape[1]),
+        "n_features": scalar(shard.n_features),
         "target_high": target.high,
         "minus_target_low": -target.low,
         "ticket": scalar(_ticket(shard, int(broadcast["seed"]))),
@@ -55,9 +59,9 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the common ranges; count rows and add up targets about their common middle."""
     origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
-    moments = Moments.of(shard.y[shard.labeled], origin, unit)
+    moments = target_moments(shard, origin, unit)
     contribution = {
-        "n_samples": scalar(len(shard.y)),
+        "n_samples": scalar(shard.n_samples),
         "n_labeled": scalar(moments.n),
         "target_total": scalar(moments.total),
         "target_square": scalar(moments.square),
@@ -75,9 +79,14 @@ def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
     return _ticket(shard, int(memory["seed"])) == ticket
 
 
-def scaled_rows(shard: Shard, memory: Bundle) -> Array:
-    """An agent's rows, scaled by the ranges it has kept."""
-    return shard.scaled(unpack(Ranges, memory))
+def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
+    """Moments of the agent's known targets."""
+    moments = Moments(0.0, 0.0, 0.0, origin, unit)
+    for _, y in shard.batches():
+        for block in row_blocks(len(y), CHUNK_ROWS):
+            known = y[block]
+            moments += Moments.of(known[~np.isnan(known)], origin, unit)
+    return moments
 
 
 def survey(engine: Engine, settings: Settings) -> Population:
@@ -164,7 +173,7 @@ def check_size(settings: Settings, n_features: int) -> None:
 
 def _ticket(shard: Shard, seed: int) -> float:
     """Number of rows, with a random fraction of the agent's own to settle ties."""
-    return len(shard.y) + shard.rng(seed, Purpose.START, repeat=1).random()
+    return shard.n_samples + shard.rng(seed, Purpose.START, repeat=1).random()
 
 
 def _declared(settings: Settings, n_features: int) -> Ranges | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -19,22 +19,22 @@ from dsfr.core.consensus import (
     rescaled,
     spectral_penalty,
 )
-from dsfr.core.consistency import consistency_gram
+from dsfr.core.consistency import PairDraw, gap_gram
 from dsfr.core.evidence import Tuned, maximize_evidence
 from dsfr.core.features import Basis
 from dsfr.core.graph import laplacian_gram
 from dsfr.core.linear import cholesky
 from dsfr.core.rules import Rules
-from dsfr.core.scaling import Moments
+from dsfr.core.scaling import Moments, Ranges, scale_features
 from dsfr.core.statistics import Quadratic, Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
 from dsfr.protocol.clusters import Observer
 from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, pack_statistics, scalar, unpack, unpack_basis, unpack_statistics
+from dsfr.protocol.rows import collect, pick
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
-from dsfr.protocol.survey import scaled_rows
 from dsfr.protocol.threads import single_threaded_blas
 
 STAGE = "weights"
@@ -199,28 +199,32 @@ def penalty_on_unlabeled(settings: Settings) -> Bundle:
 
 def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistics:
     """Statistics of an agent's own rows."""
-    basis = unpack_basis(broadcast)
-    X = scaled_rows(shard, memory)
-    labeled = shard.labeled
-    y = (shard.y[labeled] - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
+    basis, ranges = unpack_basis(broadcast), unpack(Ranges, memory)
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    with single_threaded_blas():
+        parts = (
+            part
+            for X, y in shard.batches()
+            for part in Statistics.parts(X, (y - mean) / scale, basis, ranges, fast=shard.fast)
+        )
+        labeled = sum(parts, Statistics.none(basis.n_outputs))
     if "n_pairs" in broadcast:
-        penalty = _pair_gram(shard, memory, broadcast, basis)
-    elif "n_neighbors" in broadcast:
-        penalty = laplacian_gram(X, basis, n_neighbors=int(broadcast["n_neighbors"]) or None)
-    else:
-        penalty = None
-    return Statistics.of(X[labeled], y, basis, penalty)
+        return replace(labeled, unlabeled_gram=_pair_gram(shard, memory, broadcast, basis))
+    if "n_neighbors" in broadcast:
+        X = scale_features(collect(shard.rows)[0], ranges)
+        gram = laplacian_gram(X, basis, n_neighbors=int(broadcast["n_neighbors"]) or None)
+        return replace(labeled, unlabeled_gram=gram)
+    return labeled
 
 
 def _pair_gram(shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
-    n_pairs = int(told["n_pairs"])
-    return consistency_gram(
-        scaled_rows(shard, memory)[~shard.labeled],
-        basis,
-        n_pairs=None if n_pairs == AS_MANY_AS_ROWS else n_pairs,
-        concentration=float(told["mix_concentration"]),
-        rng=shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat),
-    )
+    """``B'B`` of freshly drawn pairs: their numbers are drawn first, so that one pass finds the rows."""
+    n_pairs, n_unlabeled = int(told["n_pairs"]), shard.n_samples - shard.rows.n_labeled
+    draw = PairDraw(None if n_pairs == AS_MANY_AS_ROWS else n_pairs, float(told["mix_concentration"]))
+    pairs = draw.pairs(n_unlabeled, shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat))
+    wanted, pairs = pairs.compact()
+    X = scale_features(pick(shard.rows, wanted, unlabeled=True), unpack(Ranges, memory))
+    return draw.weight(n_unlabeled) * gap_gram(X, pairs, basis)
 
 
 def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:

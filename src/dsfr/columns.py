@@ -1,0 +1,135 @@
+"""Columns of a table as numbers or names, with errors that name column, row, file and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsfr.core.arrays import Array
+
+Table: TypeAlias = Any
+"""A `pyarrow.Table`; pyarrow has no type hints of its own."""
+
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+_MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
+
+
+class TableError(ValueError):
+    """A file that cannot be used as a table, or a column that cannot be used as it should."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where rows are, for messages: their file, if they are in one of several, and how many rows come before."""
+
+    file: str = ""
+    rows_before: int = 0
+
+    def row(self, index: int) -> str:
+        """The row with this index, counted from 1.
+
+        >>> Place("a.csv", 10).row(0), Place().row(4)
+        ('row 11 of a.csv', 'row 5')
+        """
+        number = f"row {self.rows_before + index + 1}"
+        return f"{number} of {self.file}" if self.file else number
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names for a message, not more than people read.
+
+    >>> listed(["a", "b", "c", "d"], most=2)
+    'a, b and 2 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def numbers(table: Table, name: str, *, allow_missing: bool = False, place: Place = Place()) -> Array:  # noqa: B008
+    """A column as numbers, NaN where missing.
+
+    Raises
+    ------
+    TableError
+        Naming the first value that is no finite number, or the number of missing ones where none may be.
+    """
+    column = _require(table, name)
+    if any(is_kind(column.type) for is_kind in _TEXT):
+        values = _parse(pc.cast(column, pa.string()), name, place)
+    elif any(is_kind(column.type) for is_kind in _NUMBERS):
+        values = _as_float(column)
+    else:
+        raise TableError(
+            f"column {name!r} holds {column.type}, not numbers: convert it, or train without it (--ignore)"
+        )
+    if np.isinf(values).any():
+        first = place.row(int(np.flatnonzero(np.isinf(values))[0]))
+        raise TableError(f"column {name!r} is infinite in {first}: correct it, or drop that row")
+    missing = np.isnan(values)
+    if missing.any() and not allow_missing:
+        first = place.row(int(np.flatnonzero(missing)[0]))
+        raise TableError(
+            f"column {name!r} has {missing.sum()} missing value(s), the first in {first}: fill them in, drop those "
+            "rows, or train without the column (--ignore)"
+        )
+    return values
+
+
+def labels(table: Table, name: str, place: Place = Place()) -> np.ndarray[Any, np.dtype[np.str_]]:  # noqa: B008
+    """A column as text that names something, such as the agent of every row.
+
+    Only an empty cell (in Parquet also null or NaN) has no name: an owner may be called NA.
+    """
+    values = _require(table, name).to_pylist()
+    texts = ["" if value is None or value != value else str(value) for value in values]
+    missing = [row for row, text in enumerate(texts) if not text.strip()]
+    if missing:
+        raise TableError(f"column {name!r} has no name in {place.row(missing[0])}: every row needs one")
+    return np.asarray(texts, dtype=np.str_)
+
+
+def matrix(table: Table, names: Sequence[str], place: Place = Place()) -> Array:  # noqa: B008
+    """Columns side by side; shape (n, number of names)."""
+    missing = [name for name in names if name not in table.column_names]
+    if missing:
+        raise TableError(f"the table lacks the column(s) {', '.join(missing)}; it has {listed(table.column_names)}")
+    return np.column_stack([numbers(table, name, place=place) for name in names])
+
+
+def _require(table: Table, name: str) -> Any:
+    if name not in table.column_names:
+        raise TableError(f"the table has no column {name!r}; it has {listed(table.column_names)}")
+    return table.column(name)
+
+
+def _parse(column: Any, name: str, place: Place) -> Array:
+    trimmed = pc.utf8_trim_whitespace(column)
+    known = pc.if_else(pc.is_in(trimmed, value_set=pa.array(_MISSING)), None, trimmed)
+    try:
+        return _as_float(known)
+    except pa.ArrowInvalid:
+        raise TableError(_first_text(known, name, place)) from None
+
+
+def _as_float(column: Any) -> Array:
+    floats = pc.cast(column, pa.float64(), safe=False)
+    values: Array = pc.fill_null(floats, np.nan).to_numpy()
+    return values
+
+
+def _first_text(column: Any, name: str, place: Place) -> str:
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            pa.scalar(value, pa.string()).cast(pa.float64())
+        except pa.ArrowInvalid:
+            return (
+                f"column {name!r} has text where a number is needed: {value!r} in {place.row(row)}. Correct it, encode "
+                "the column as numbers, or train without it (--ignore)"
+            )
+    raise AssertionError("a column that cannot be cast has a value that cannot")
