@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def fit_spread(data: str, output: str, told: Any, options: dict[str, Any]) -> Any:
@@ -74,7 +76,7 @@ def _watch(rank: int) -> Any:
     return watch_rounds() if rank == 0 else nullcontext(None)
 
 
-engine_options = [
+_OPTIONS = (
     click.option(
         "--engine",
         type=click.Choice(["inprocess", "mpi", "dask"]),
@@ -83,4 +85,11 @@ engine_options = [
     click.option("--scheduler", metavar="ADDRESS", help="Scheduler of the dask cluster.  [default: a cluster here]"),
     click.option("--checkpoint", metavar="DIR", help="With --engine: write every round down, to go on after a kill."),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint, if there is one."),
-]
+)
+
+
+def engine_options(command: Command) -> Command:
+    """Add the options that say where a training runs."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -11,16 +11,6 @@ from click.core import ParameterSource
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main
 from dsfr.cli.spread import engine_options, fit_spread
 
-
-def _several(decorators: list[Any]) -> Any:
-    def decorate(command: Any) -> Any:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
-
-
 METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 
 
@@ -96,7 +86,7 @@ def demo(seed: int, output: str) -> None:
 @click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @delimiter_option
-@_several(engine_options)
+@engine_options
 def fit(data: str, output: str, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE.
 

@@ -34,10 +34,6 @@ class Resumable(Engine, Protocol):
     """An engine whose agents' memories can be kept and given back."""
 
     @property
-    def agents(self) -> tuple[str, ...]:
-        """Names of all agents."""
-
-    @property
     def own_agents(self) -> tuple[str, ...]:
         """Names of the agents whose memories this process keeps."""
 

@@ -20,12 +20,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from dsfr.core.arrays import Array
 from dsfr.core.model import Predictor
 from dsfr.engines import Engine, choose_engine
+from dsfr.estimators.lazy import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Shard
 from dsfr.protocol.split import split_rows
 from dsfr.protocol.stages import FitReport, Stopwatch
 
+ENGINES = ("inprocess", "dask")
 UNKNOWN = 1e299
 """An error bound this large says that nobody knows."""
 
@@ -44,10 +46,16 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             Features of all rows. Column names of a data frame are kept. A `dsfr.scan` of files has its targets and
             owners in it, and is never in memory as a whole.
         y : array-like of shape (n,)
-            Targets; NaN marks an unlabelled row.
+            Targets; NaN marks an unlabelled row. With ``engine="dask"``, X is a dask data frame and y a dask series.
         agents : array-like of shape (n,), default=None
             Who owns each row. Left out, rows are split at random over ``n_agents``.
         """
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine={self.engine!r} must be one of {', '.join(map(repr, ENGINES))}")
+        if self.engine == "dask":
+            return self._fit_lazily(X, y, agents)
+        if is_lazy(X):
+            raise ValueError(f'X is a dask data frame: train with {type(self).__name__}(engine="dask")')
         watch = Stopwatch()
         with watch.stage("reading"):
             settings, shards = self._scanned(X, y, agents) if _is_scan(X) else self._checked(X, y, agents)
@@ -56,6 +64,13 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             shards, tasks, topology=topology, seed=settings.seed, faults=self.faults, min_agents=self.min_agents
         )
         return self._train_over(engine, settings, list(shards), watch)
+
+    def _fit_lazily(self, X: Any, y: Any, agents: Any) -> Self:
+        if agents is not None or self.topology is not None or self.faults is not None:
+            raise ValueError('agents, topology and faults do not go with engine="dask": its partitions are the agents')
+        shards = lazy_shards(X, y, _checked_count(self.n_agents))
+        with lazy_engine(shards) as engine:
+            return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
 
     def fit_over(
         self,
@@ -78,7 +93,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.n_features_in_, self._target_name = len(feature_names), target_name
         self.feature_names_in_ = np.asarray(feature_names, dtype=object)
         engine = make_engine(settings)
-        return self._train_over(engine, settings, list(engine.present), Stopwatch())
+        return self._train_over(engine, settings, list(engine.agents), Stopwatch())
 
     def _train_over(self, engine: Engine, settings: Settings, agents: list[str], watch: Stopwatch) -> Self:
         training = train(engine, settings, self.on_round)
@@ -93,8 +108,10 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions in the target's units; shape (n,)."""
+        """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later."""
         check_is_fitted(self, "model_")
+        if is_lazy(X):
+            return predict_lazily(self.model_, X)  # type: ignore[no-any-return]
         if _is_scan(X):
             return self.model_.predict(X)
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
@@ -208,7 +225,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
 
 _NOT_SETTINGS = frozenset(
-    {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+    {"n_agents", "engine", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
 )
 
 

@@ -57,6 +57,7 @@ class LapWNNRegressor(DistributedRegressor):
         tol: float = 1e-4,
         max_rounds: int = 10_000,
         feature_ranges: Any = None,
+        engine: str = "inprocess",
         topology: Any = None,
         faults: Faults | None = None,
         min_agents: int = 1,
@@ -78,6 +79,7 @@ class LapWNNRegressor(DistributedRegressor):
         self.tol = tol
         self.max_rounds = max_rounds
         self.feature_ranges = feature_ranges
+        self.engine = engine
         self.topology = topology
         self.faults = faults
         self.min_agents = min_agents
