@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dsfr.columns import TableError, listed
+from dsfr.core.compiled import worthwhile
 from dsfr.protocol import Shard
 from dsfr.protocol.rows import ArrayRows
 from dsfr.protocol.shard import agent_key
@@ -75,17 +76,22 @@ def read_shard(name: str, path: str | Path, columns: Columns) -> Shard:
     TableError
         Naming the file, and what is wrong with it.
     """
+    path = Path(path)
     try:
-        names = column_names(Path(path), columns.delimiter)
+        names = column_names(path, columns.delimiter)
         _check_columns(names, columns)
         told = (columns.features, columns.target, None, columns.delimiter, None, columns.labeled_only)
-        (shard,) = Scan((Path(path),), tuple(names), *told).shards(1, 0).values()
+        rows = Scan((path,), tuple(names), *told)
+        if path.stat().st_size > MEMORY_BYTES:
+            (shard,) = rows.shards(1, 0).values()
+            return replace(shard, key=agent_key(name))
+        blocks = list(rows.blocks())
     except TableError as error:
         raise TableError(f"{path}: {str(error).removeprefix(f'{path} ')}") from None
-    if Path(path).stat().st_size > MEMORY_BYTES:
-        return replace(shard, key=agent_key(name))
-    X, y = zip(*shard.batches(), strict=True)
-    return Shard(ArrayRows(np.concatenate(X), np.concatenate(y)), agent_key(name), shard.fast)
+    if not blocks:
+        raise TableError(f"{path} has a header and no rows")
+    X, y = np.concatenate([block.X for block in blocks]), np.concatenate([block.y for block in blocks])
+    return Shard(ArrayRows(X, y), agent_key(name), worthwhile(len(y)))
 
 
 def _name(path: Path) -> str:

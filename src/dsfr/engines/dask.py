@@ -12,8 +12,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -102,7 +104,10 @@ class DaskEngine:
         self._shards = {str(name): shard for name, shard in shards.items()}
         self._states: dict[str, Any] = dict.fromkeys(self._shards, (b"", b"", 0))
         self._tally, self._rounds, self._decided = Tally(list(self._shards)), 0, False
-        self._scratch = TemporaryDirectory(prefix="dsfr-") if client.cluster is not None else None
+        # A cluster that this client has started is on this machine, and its workers see the same files.
+        self._scratch = Path(mkdtemp(prefix="dsfr-")) if client.cluster is not None else None
+        if self._scratch is not None:
+            finalize(self, rmtree, self._scratch, ignore_errors=True)
 
     @property
     def n_agents(self) -> int:
@@ -200,11 +205,10 @@ class DaskEngine:
             if n_bytes <= HELD_SHARE * sum(limits):
                 self._shards = dict(zip(self._shards, self._client.persist(list(self._shards.values())), strict=True))
         if self._scratch is not None and self._rounds % SAVE_EVERY == 0:
-            folder = Path(self._scratch.name)
-            places = {name: folder / f"{number}-{self._rounds}" for number, name in enumerate(self._shards)}
+            places = {name: self._scratch / f"{number}-{self._rounds}" for number, name in enumerate(self._shards)}
             self.save_memories(places.__getitem__)
             for number in range(self.n_agents):
-                (folder / f"{number}-{self._rounds - 2 * SAVE_EVERY}").unlink(missing_ok=True)
+                (self._scratch / f"{number}-{self._rounds - 2 * SAVE_EVERY}").unlink(missing_ok=True)
 
     def _wait(self, futures: Any) -> Any:
         try:

@@ -29,8 +29,8 @@ class LapWNNRegressor(DistributedRegressor):
         Sparse nearest neighbours, or the full kernel.
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
-    n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, topology, faults, \
-    min_agents, on_round, random_state
+    n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, engine, topology, \
+    faults, min_agents, on_round, random_state
         As in `SFRRegressor`.
 
     Attributes

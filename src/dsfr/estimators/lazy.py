@@ -85,7 +85,7 @@ def _make_shard(name: str, frames: Sequence[Any], targets: Sequence[Any], names:
         raise ValueError(f"agent {name!r}: X has {len(X)} rows and y {len(y)}: take both from one data frame")
     broken = ~np.isfinite(X)
     if broken.any():
-        bad = [f"{names[j]} ({broken[:, j].sum()} rows)" for j in np.flatnonzero(broken.any(axis=0))]
+        bad = [f"{names[j]} ({broken[:, j].sum()} rows)" for j in np.flatnonzero(broken.any(axis=0)).tolist()]
         raise ValueError(f"agent {name!r}: X is missing or infinite in {', '.join(bad)}: fill or drop these rows")
     if np.isinf(y).any():
         raise ValueError(f"agent {name!r}: y contains infinity: targets must be finite, or NaN where unlabelled")

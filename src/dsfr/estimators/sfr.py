@@ -86,8 +86,8 @@ class SFRRegressor(DistributedRegressor):
     feature_ranges : array-like of shape (2, d), default=None
         Lowest and highest value of each feature, where these are known and should not be asked from agents.
     engine : {"inprocess", "dask"}, default="inprocess"
-        Where agents are: in this process, or on a dask cluster (that of the present client, else one started here). With
-        "dask", ``fit`` takes a dask data frame and series; every partition is an agent, or with ``n_agents`` > 1
+        Where agents are: in this process, or on a dask cluster (that of the present client, else one started here).
+        With "dask", ``fit`` takes a dask data frame and series; every partition is an agent, or with ``n_agents`` > 1
         partitions are grouped into so many.
     topology : str, path, networkx.Graph or list of pairs, default=None
         Who is linked to whom, if messages can only go along links: "complete", "star", "ring", "grid", "geometric",
