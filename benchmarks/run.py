@@ -15,7 +15,7 @@ from dsfr.files import replacing
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
-NAMES = ("fit_time", "rounds", "few_rounds", "tuning")
+NAMES = ("fit_time", "rounds", "few_rounds", "tuning", "engines", "kills")
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 

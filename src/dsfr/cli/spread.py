@@ -35,6 +35,7 @@ def _fit_as_rank(data: str, output: str, told: Any, spread: Any) -> Any:
     from dsfr.spread import fit_rank
 
     ranks = Ranks()
+    ranks.share_cores()
 
     def work() -> Any:
         ranks.together(lambda: check_writable(output) if ranks.rank == 0 else None)

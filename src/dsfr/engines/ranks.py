@@ -64,6 +64,14 @@ class Ranks:
         self.rank, self.size = int(self.comm.rank), int(self.comm.size)
         self._farewell = self.comm.Dup()
 
+    def share_cores(self) -> None:
+        """Let the ranks of a machine share its cores evenly, unless the environment says how many threads to use."""
+        if any(name in os.environ for name in ("DSFR_THREADS", "OMP_NUM_THREADS")):
+            return
+        n_ranks = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED).size
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        os.environ["DSFR_THREADS"] = str(max(1, cores // n_ranks))
+
     def wait(self, request: Any) -> None:
         """Wait for an operation."""
         start = time.perf_counter()
