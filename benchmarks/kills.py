@@ -1,9 +1,9 @@
 """Twenty random kills per engine: ``dsfr fit`` with a checkpoint, one process of which is killed at a random round.
 
 A kill hits the coordinator (rank 0; dask's client) or an agent (another rank; a dask worker) by turns, when the journal
-has reached a random length. Counted is what follows: the job goes on to its end by itself (dask, a worker), or ends with
-an error, and is resumed (MPI: on three ranks instead of four). The model must be that of an undisturbed run (predictions
-within 1e-8), no job may hang, and no process may be left.
+has reached a random length. Counted is what follows: the job goes on to its end by itself (dask, a worker), or ends
+with an error, and is resumed (MPI: on three ranks instead of four). The model must be that of an undisturbed run
+(predictions within 1e-8), no job may hang, and no process may be left.
 
     python -m benchmarks.kills [--kills 20] [--engine mpi] [--seed 0]
 """
