@@ -2,8 +2,9 @@
 
 Three tables. *Rounds*: one vector of 200 floats from each process, next to nothing to compute. *Fits*: the same 80
 agents, rows and rounds on every engine, SFR-ICR with sums. *Scaling*: 4,000,000 rows in one process against two ranks
-(strong), and 2,000,000 rows per rank (weak). Clustering runs twelve rounds, whatever they achieve, so that work is the
-same everywhere; "same model" says that predictions agree to 1e-8. Also written: engines.csv and engines.png.
+(strong), and 2,000,000 rows per rank (weak; a lone agent needs no start from another one, so its base is short).
+Clustering runs at most twelve rounds, the same number on every engine; "same model" says that predictions agree to
+1e-8. Also written: engines.csv and engines.png.
 
     python -m benchmarks.engines [--quick]
 """

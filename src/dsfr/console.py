@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -72,21 +73,72 @@ def _show_agents(ledger: Ledger) -> None:
     show_table("Agents", ["agent", "rounds", "messages", "kB received", "kB sent"], rows, caption=caption)
 
 
+class FitWatch:
+    """Shows what a training is at: rows that were read, then the latest round, and rows per second of both."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._n_rows, self._started, self._stage, self._first = 0, time.monotonic(), "", 0
+
+    def on_rows(self, n_rows: int) -> None:
+        """Rows have been read."""
+        self._n_rows += n_rows
+        self._show(f"reading: {_rows(self._n_rows)}, {_rate(self._n_rows, time.monotonic() - self._started)}")
+
+    def on_round(self, info: RoundInfo) -> None:
+        """A round has ended."""
+        if info.stage != self._stage:
+            self._stage, self._started, self._first = info.stage, time.monotonic(), info.round
+        passes, seconds = info.round - self._first, time.monotonic() - self._started
+        passed = passes * self._n_rows if info.stage == "clusters" else 0
+        rate = f", {_rate(passed, seconds)}" if passed else ""
+        # Without a coordinator nobody knows the objective.
+        objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
+        self._show(f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}{rate}")
+
+
 @contextmanager
-def watch_rounds() -> Iterator[Callable[[RoundInfo], None]]:
-    """A callback that shows the latest round while it goes on; silent when standard error is no terminal."""
+def watch_rounds() -> Iterator[FitWatch]:
+    """Callbacks that show the latest round while it goes on; silent when standard error is no terminal."""
+    with _spinner("reading") as show:
+        yield FitWatch(show)
+
+
+@contextmanager
+def watch_rows(what: str) -> Iterator[Callable[[int], None]]:
+    """A callback that counts rows and shows how many come in a second; silent when standard error is no terminal."""
+    with _spinner(what) as show:
+        total, started = 0, time.monotonic()
+
+        def on_rows(n_rows: int) -> None:
+            nonlocal total
+            total += n_rows
+            show(f"{what}: {_rows(total)}, {_rate(total, time.monotonic() - started)}")
+
+        yield on_rows
+
+
+@contextmanager
+def _spinner(text: str) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("reading", total=None)
+        task = progress.add_task(text, total=None)
+        yield lambda now: progress.update(task, description=now)
 
-        def on_round(info: RoundInfo) -> None:
-            # Without a coordinator nobody knows the objective.
-            objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
-            text = f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}"
-            progress.update(task, description=text)
 
-        yield on_round
+def _rows(n_rows: int) -> str:
+    return f"{n_rows / 1e6:.2f} million rows" if n_rows >= 1e6 else f"{n_rows} rows"
+
+
+def _rate(n_rows: int, seconds: float) -> str:
+    """Rows per second as people read them.
+
+    >>> _rate(3_000_000, 2.0), _rate(500, 1.0)
+    ('1.5 million rows/s', '500 rows/s')
+    """
+    rate = n_rows / max(seconds, 1e-9)
+    return f"{rate / 1e6:.3g} million rows/s" if rate >= 1e6 else f"{rate:.0f} rows/s"
 
 
 @contextmanager

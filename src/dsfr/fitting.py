@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,15 @@ from dsfr.core.consensus import RoundInfo
 from dsfr.datasets import hide_labels
 from dsfr.engines import Ledger
 from dsfr.methods import METHODS
-from dsfr.metrics import nrmse
+from dsfr.metrics import RunningError, nrmse
 from dsfr.model import Model
+from dsfr.protocol.stages import FitReport
+from dsfr.streaming import scan
+from dsfr.streaming.scanning import with_labels
+from dsfr.streaming.sources import column_names, find_files
 
+STREAMED_BYTES = 2**26
+"""Files larger than this are read batch by batch."""
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
 
@@ -68,6 +75,8 @@ class FitOutcome:
     ledger: Ledger
     errors: dict[str, float]
     """NRMSE by what it was measured on."""
+    report: FitReport
+    """Where the time went."""
 
 
 def refuse_without_effect(method: str, given: Collection[str]) -> None:
@@ -97,8 +106,7 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     TableError
         If columns are missing, repeated or not numbers.
     """
-    if options.agents is not None and options.agent_column is not None:
-        raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
+    _refuse_two_owners(options)
     names = feature_columns(table.column_names, options)
     X = matrix(table, names)
     y = numbers(table, options.target, allow_missing=True)
@@ -110,29 +118,77 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
     estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
     model = estimator.model_.renamed(names, options.target)
-    return FitOutcome(model, estimator.ledger_, _errors(model.predictor.predict(X), y, known))
+    errors = _errors(model.predictor.predict(X), y, known)
+    return FitOutcome(model, estimator.ledger_, errors, estimator.fit_report_)
 
 
-def feature_columns(there: Sequence[str], options: FitOptions) -> list[str]:
+def is_streamed(path: str | Path) -> bool:
+    """Whether rows are read batch by batch: those of folders, arrays and large files."""
+    path = Path(path)
+    return path.is_dir() or path.suffix.lower() == ".npy" or path.stat().st_size > STREAMED_BYTES
+
+
+def fit_files(
+    path: str | Path,
+    options: FitOptions,
+    on_round: Callable[[RoundInfo], None],
+    on_rows: Callable[[int], None] | None = None,
+) -> FitOutcome:
+    """As `fit_table`, on the rows of a file or folder that need not fit into memory; ``on_rows`` is told of batches.
+
+    Raises
+    ------
+    TableError
+        If there are no rows, or columns are missing, repeated or not numbers.
+    """
+    _refuse_two_owners(options)
+    files = find_files(path)
+    names = feature_columns(column_names(files[0], options.delimiter), options)
+    rows = scan(
+        files,
+        target=options.target,
+        features=names,
+        agent_column=options.agent_column,
+        delimiter=options.delimiter,
+    )
+    if options.labels is not None:
+        rows = with_labels(rows, options.labels, np.random.default_rng(options.seed))
+    estimator = make_estimator(options, on_round)
+    estimator.fit(replace(rows, labeled_only=METHODS[options.method].needs_all_labels, on_rows=on_rows))
+    errors = {"labels used": RunningError(), "hidden labels": RunningError()}
+    for block in rows.blocks():
+        predictions = estimator.model_.predictor.predict(block.X)
+        errors["labels used"].add(block.y, predictions)
+        errors["hidden labels"].add(block.hidden, predictions)
+    shown = {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}
+    return FitOutcome(estimator.model_, estimator.ledger_, shown, estimator.fit_report_)
+
+
+def _refuse_two_owners(options: FitOptions) -> None:
+    if options.agents is not None and options.agent_column is not None:
+        raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
+
+
+def feature_columns(columns: Sequence[str], options: FitOptions) -> list[str]:
     """Columns to learn from: those that were asked for, or all that are left."""
     reserved = {options.target, options.agent_column}
     for name in (options.target, options.agent_column, *options.ignore):
-        if name is not None and name not in there:
-            raise TableError(f"the table has no column {name!r}; it has {listed(list(there))}")
+        if name is not None and name not in columns:
+            raise TableError(f"the table has no column {name!r}; it has {listed(columns)}")
     if options.features:
-        names = [name for told in options.features for name in _split(told, there)]
+        names = [name for told in options.features for name in _split(told, columns)]
         if (reserved | set(options.ignore)) & set(names) or len(set(names)) < len(names):
             raise TableError("--features repeats a column, or names one that is the target, the agents or ignored")
     else:
-        names = [name for name in there if name not in reserved and name not in options.ignore]
+        names = [name for name in columns if name not in reserved and name not in options.ignore]
     if not names:
         raise TableError("no feature column is left: the table needs at least one besides target and agent column")
     return names
 
 
-def _split(told: str, there: Sequence[str]) -> list[str]:
+def _split(told: str, columns: Sequence[str]) -> list[str]:
     """Names between commas, unless all of it is the name of a column."""
-    if told in there:
+    if told in columns:
         return [told]
     return [name.strip() for name in told.split(",") if name.strip()]
 

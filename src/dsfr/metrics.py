@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.utils.validation import column_or_1d
+
+from dsfr.core.arrays import Array
 
 
 def nrmse(y_true: Any, y_pred: Any) -> float:
@@ -38,6 +41,41 @@ def nrmse(y_true: Any, y_pred: Any) -> float:
         )
     error = predicted[labeled] - true[labeled]
     return float(np.sqrt(np.mean(error**2) / np.var(true[labeled], ddof=1)))
+
+
+@dataclass(slots=True)
+class RunningError:
+    """`nrmse` of rows that come in batches; count, mean and squares are merged as Chan et al. (1979) do."""
+
+    n: int = 0
+    mean: float = 0.0
+    square: float = 0.0
+    """Sum of squared deviations of the targets from their mean."""
+    error: float = 0.0
+    """Sum of squared errors."""
+
+    def add(self, y_true: Array, y_pred: Array) -> None:
+        """Add rows; those whose target is NaN do not count."""
+        labeled = ~np.isnan(y_true)
+        true, n = y_true[labeled], int(labeled.sum())
+        if n == 0:
+            return
+        mean, total = float(true.mean()), self.n + n
+        gap = mean - self.mean
+        self.square += float(np.sum((true - mean) ** 2)) + gap * gap * self.n * n / total
+        self.mean += gap * n / total
+        self.error += float(np.sum((y_pred[labeled] - true) ** 2))
+        self.n = total
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are two labelled rows with different targets."""
+        return self.n > 1 and self.square > 0.0
+
+    @property
+    def nrmse(self) -> float:
+        """Root mean squared error over the sample deviation of the targets."""
+        return float(np.sqrt(self.error / self.n / (self.square / (self.n - 1))))
 
 
 nrmse_scorer = make_scorer(nrmse, greater_is_better=False)

@@ -38,7 +38,7 @@ class SpreadOptions:
             raise TableError("--resume needs to know where the checkpoint is: add --checkpoint DIR")
 
 
-def fit_files(pattern: str, options: FitOptions, spread: SpreadOptions, on_round: OnRound | None) -> FitOutcome:
+def fit_sites(pattern: str, options: FitOptions, spread: SpreadOptions, on_round: OnRound | None) -> FitOutcome:
     """Train over the agents of several files, all of them in this process or on a dask cluster."""
     _refuse_one_table(options)
     sites = find_sites(pattern)
@@ -111,7 +111,7 @@ def _fit(
         return with_checkpoint(engine, spread.checkpoint, about, resume=spread.resume)
 
     estimator = make_estimator(options, on_round).fit_over(prepared, columns.features, columns.target)
-    return FitOutcome(estimator.model_, estimator.ledger_, {})
+    return FitOutcome(estimator.model_, estimator.ledger_, {}, estimator.fit_report_)
 
 
 def _local_engine(shards: Mapping[str, Any], options: FitOptions, settings: Settings) -> Engine:

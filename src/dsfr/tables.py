@@ -6,15 +6,20 @@ import csv
 import gzip
 import io
 import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from dsfr.columns import Table, TableError, listed, matrix
+from dsfr.columns import Place, Table, TableError, listed, matrix
+from dsfr.core.compiled import worthwhile
 from dsfr.files import replacing
 from dsfr.model import Model
+from dsfr.streaming import Scan
 
 _PARQUET_MAGIC, _GZIP_MAGIC = b"PAR1", b"\x1f\x8b"
 
@@ -57,34 +62,87 @@ def check_output_kind(path: str | Path) -> None:
 
 def write_table(table: Table, path: str | Path, *, delimiter: str = ",") -> None:
     """Write a table as CSV, CSV.gz or Parquet, after the ending of the path; whole or not at all."""
-    path = Path(path)
-    if _is_parquet(path):
-        sink = pa.BufferOutputStream()
-        pa.parquet.write_table(table, sink)
-        data = sink.getvalue().to_pybytes()
-    else:
-        data = to_csv(table, delimiter=delimiter).encode()
-        if path.suffix.lower() == ".gz":
-            data = gzip.compress(data, mtime=0)
-    with replacing(path) as file:
-        file.write(data)
+    write_tables([table], path, delimiter=delimiter)
 
 
-def to_csv(table: Table, *, delimiter: str = ",") -> str:
+def write_tables(tables: Iterable[Table], path: str | Path, *, delimiter: str = ",") -> int:
+    """Write tables of the same columns one below the other into one file; the number of rows."""
+    path, n_rows = Path(path), 0
+    with replacing(path) as file, _appending(file, path, delimiter) as append:
+        for table in tables:
+            append(table)
+            n_rows += table.num_rows
+    return n_rows
+
+
+def to_csv(table: Table, *, delimiter: str = ",", header: bool = True) -> str:
     """The table as CSV text; numbers in the shortest form that reads back to the same bits."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(table.column_names)
+    if header:
+        writer.writerow(table.column_names)
     columns = [column.to_pylist() for column in table.columns]
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue()
 
 
-def with_predictions(table: Table, model: Model, column: str) -> Table:
+@contextmanager
+def _appending(file: IO[bytes], path: Path, delimiter: str) -> Iterator[Callable[[Table], None]]:
+    """A function that adds a table to a file of the kind that its path says."""
+    if _is_parquet(path):
+        with ExitStack() as stack:
+            writers: list[Any] = []
+
+            def append(table: Table) -> None:
+                if not writers:
+                    # Arrow would close the file, which is still to be brought to the disk.
+                    sink = stack.enter_context(pa.PythonFile(_Unclosed(file), mode="w"))
+                    writers.append(stack.enter_context(pa.parquet.ParquetWriter(sink, table.schema)))
+                writers[0].write_table(table)
+
+            yield append
+        return
+    first = [True]
+    with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if path.suffix.lower() == ".gz" else nullcontext(file) as out:
+
+        def append_csv(table: Table) -> None:
+            out.write(to_csv(table, delimiter=delimiter, header=first[0]).encode())
+            first[0] = False
+
+        yield append_csv
+
+
+class _Unclosed:
+    """A file that others may write to, but not close."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write, self.flush, self.tell = file.write, file.flush, file.tell
+
+    def close(self) -> None:
+        """Leave the file open."""
+
+
+def predicted_tables(rows: Scan, model: Model, column: str) -> Iterator[Table]:
+    """A scan's tables, batch by batch, with a model's predictions as a last column."""
+    fast = worthwhile(rows.count_rows())
+    for place, table in rows.tables(rows.column_names):
+        yield with_predictions(table, model, column, place, fast=fast)
+
+
+def with_predictions(
+    table: Table,
+    model: Model,
+    column: str,
+    place: Place = Place(),  # noqa: B008
+    *,
+    fast: bool | None = None,
+) -> Table:
     """The table with a model's predictions as a last column; features are found by name, row order is kept."""
     if column in table.column_names:
         raise TableError(f"the table has a column {column!r} already: choose another name with --column")
-    predictions = model.predictor.predict(matrix(table, model.feature_names))
+    predictions = model.predictor.predict(matrix(table, model.feature_names, place), fast=fast)
     return table.append_column(column, pa.array(predictions))
 
 

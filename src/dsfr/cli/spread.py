@@ -15,14 +15,14 @@ def fit_spread(data: str, output: str, told: Any, options: dict[str, Any]) -> An
     """Train where the options say and write the model; the outcome, or None on ranks that have nothing to show."""
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
-    from dsfr.spread import SpreadOptions, fit_files
+    from dsfr.spread import SpreadOptions, fit_sites
 
     spread = SpreadOptions(**options)
     if spread.engine == "mpi":
         return _fit_as_rank(data, output, told, spread)
     check_writable(output)
-    with watch_rounds() as on_round:
-        outcome = fit_files(data, told, spread, on_round)
+    with watch_rounds() as watch:
+        outcome = fit_sites(data, told, spread, watch.on_round)
     outcome.model.save(output)
     return outcome
 
@@ -39,8 +39,8 @@ def _fit_as_rank(data: str, output: str, told: Any, spread: Any) -> Any:
 
     def work() -> Any:
         ranks.together(lambda: check_writable(output) if ranks.rank == 0 else None)
-        with _watch(ranks.rank) as on_round, single_threaded_blas():
-            outcome = fit_rank(ranks, data, told, spread, on_round)
+        with _watch(ranks.rank) as watch, single_threaded_blas():
+            outcome = fit_rank(ranks, data, told, spread, watch and watch.on_round)
         ranks.together(lambda: outcome.model.save(output) if ranks.rank == 0 else None)
         return outcome
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from click.core import ParameterSource
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main
 from dsfr.cli.spread import engine_options, fit_spread
 
+SLOW_SECONDS = 1.0
+"""Of faster trainings nobody asks where the time went."""
 METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 
 
@@ -88,14 +91,14 @@ def demo(seed: int, output: str) -> None:
 @delimiter_option
 @engine_options
 def fit(data: str, output: str, **options: Any) -> None:
-    """Train a model on DATA (CSV, CSV.gz or Parquet) and write it to FILE.
+    """Train a model on DATA (CSV, CSV.gz, Parquet, .npy, or a folder of such files) and write it to FILE.
 
-    DATA is one table, whose rows may belong to several agents. With --engine it is several files with the same columns,
-    each an agent: a folder, a pattern such as 'data/*.parquet', or with MPI a name with {rank} in it.
+    Folders and large files are read in batches: they need not fit into memory. With --engine, every file is an agent:
+    DATA is a folder, a pattern such as 'data/*.parquet', or with MPI a name with {rank} in it.
     """
     from dsfr.console import watch_rounds
     from dsfr.files import check_writable
-    from dsfr.fitting import FitOptions, fit_table, refuse_without_effect
+    from dsfr.fitting import FitOptions, fit_files, fit_table, is_streamed, refuse_without_effect
     from dsfr.tables import read_table
 
     where = {name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")}
@@ -106,11 +109,14 @@ def fit(data: str, output: str, **options: Any) -> None:
         if outcome is not None:
             _report_fit(outcome, output)
         return
-    _refuse_not_one_file(data, [name for name, value in where.items() if value])
+    _refuse_without_engine(data, [name for name, value in where.items() if value])
     _refuse_same_file(data, output)
     check_writable(output)
-    with watch_rounds() as on_round:
-        outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
+    with watch_rounds() as watch:
+        if is_streamed(data):
+            outcome = fit_files(data, told, watch.on_round, watch.on_rows)
+        else:
+            outcome = fit_table(read_table(data, delimiter=told.delimiter), told, watch.on_round)
     outcome.model.save(output)
     _report_fit(outcome, output)
 
@@ -119,27 +125,36 @@ def fit(data: str, output: str, **options: Any) -> None:
     epilog=examples("dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv | head")
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option("-o", "--output", metavar="FILE", help="CSV, CSV.gz or Parquet file.  [default: CSV on standard output]")
 @click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, delimiter: str) -> None:
     """Add a column of predictions of MODEL to the rows of DATA."""
+    from dsfr.console import watch_rows
     from dsfr.files import check_writable
+    from dsfr.fitting import is_streamed
     from dsfr.model import load
-    from dsfr.tables import check_output_kind, read_table, to_csv, with_predictions, write_table
+    from dsfr.tables import check_output_kind, predicted_tables, read_table, to_csv, with_predictions, write_tables
 
     if output is not None:
         check_output_kind(output)
         _refuse_same_file(data, output)
         _refuse_same_file(model, output)
         check_writable(output)
-    table = with_predictions(read_table(data, delimiter=delimiter), load(model), column)
-    if output is None:
-        click.echo(to_csv(table, delimiter=delimiter), nl=False)
-        return
-    write_table(table, output, delimiter=delimiter)
-    click.echo(f"{table.num_rows} predictions in {output}", err=True)
+    with watch_rows("predicting") as on_rows:
+        if is_streamed(data):
+            from dsfr.streaming import scan
+
+            tables = predicted_tables(replace(scan(data, delimiter=delimiter), on_rows=on_rows), load(model), column)
+        else:
+            tables = iter([with_predictions(read_table(data, delimiter=delimiter), load(model), column)])
+        if output is None:
+            for number, table in enumerate(tables):
+                click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)
+            return
+        n_rows = write_tables(tables, output, delimiter=delimiter)
+    click.echo(f"{n_rows} predictions in {output}", err=True)
 
 
 @main.command(epilog=examples("dsfr explain houses.dsfr"))
@@ -164,12 +179,11 @@ def _given(ctx: click.Context) -> set[str]:
     return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
-def _refuse_not_one_file(data: str, given: list[str]) -> None:
+def _refuse_without_engine(data: str, given: list[str]) -> None:
     if given:
         raise BadInputError(f"{', '.join('--' + name for name in given)} needs --engine (inprocess, mpi or dask)")
-    if not Path(data).is_file():
-        fault = "is a folder" if Path(data).is_dir() else "does not exist"
-        raise BadInputError(f"Invalid value for 'DATA': {data!r} {fault}. For several files, each an agent: --engine.")
+    if not Path(data).exists():
+        raise BadInputError(f"Invalid value for 'DATA': Path {data!r} does not exist. Patterns go with --engine.")
 
 
 def _report_fit(outcome: Any, output: str) -> None:
@@ -186,6 +200,10 @@ def _report_fit(outcome: Any, output: str) -> None:
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
+    if outcome.report.seconds > SLOW_SECONDS and len(outcome.report.stages) > 1:
+        show_table(
+            f"Time: {outcome.report.seconds:.1f} s", ["stage", "seconds", "share", "rows/s"], outcome.report.table()
+        )
     if training["n_agents"] > 1:
         show_ledger(outcome.ledger)
 

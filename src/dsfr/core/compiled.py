@@ -73,8 +73,8 @@ def rule_predictions(X: Array, shift: Array, unit: Array, centers: Array, widths
     return predictions
 
 
-def inverse_roots(values: Array, order: float) -> Array:
-    """``values^(-1/order)`` of values from 1 on, to rounding."""
+def inverse_roots(values: Array, order: int) -> Array:
+    """``values^(-1/order)`` of values from 1 to thousands, to rounding; order 2 or more."""
     roots = np.empty_like(values)
     for start in range(0, len(values), TILE):
         tile = slice(start, start + TILE)
@@ -89,9 +89,11 @@ class _Kernels:
         njit, register = import_module("numba").njit, import_module("numba.extending").register_jitable
         # Rounding differs from numpy's anyway, so sums may be reordered; infinity keeps its meaning.
         options = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-        self.inverse_roots = njit(**options)(register(**options)(_inverse_roots))
+        # What kernels call is compiled into them and not kept by itself: kept, it could not be called from Python.
+        inner = options | {"cache": False}
+        self.inverse_roots = njit(**inner)(register(**inner)(_inverse_roots))
         self.cluster_sums = njit(**options)(_cluster_sums)
-        register(**options)(_strengths)
+        register(**inner)(_strengths)
         self.rule_products = njit(**options)(_rule_products)
         self.rule_predictions = njit(**options)(_rule_predictions)
 
@@ -184,8 +186,11 @@ def _cluster_sums(X, shift, unit, centers, fuzzifier, power, squares):
         if power == 1:
             for t in range(TILE):
                 root[t] = 1.0 / scale[t]
+        elif power > 1:
+            _inverse_roots(scale, power, root, scratch)
         else:
-            _inverse_roots(scale, 1.0 / (fuzzifier - 1.0), root, scratch)
+            for t in range(TILE):
+                root[t] = scale[t] ** (1.0 - fuzzifier)
         for t in range(n_here, TILE):
             root[t] = 0.0
         for t in range(TILE):

@@ -143,7 +143,8 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         X, y = self._check_training_data(X, y)
         seed = training_seed(self.random_state)
         settings = self._settings(seed)
-        return settings, make_shards(X, y, self._owners(agents, len(y), seed))
+        owners = self._owners(agents, len(y), seed)
+        return settings, make_shards(X.astype(_dtype(self.precision), copy=False), y, owners)
 
     def _scanned(self, rows: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from files."""
@@ -155,7 +156,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
         self._target_name, self.n_features_in_ = rows.target_name, len(rows.feature_names)
         self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        return settings, rows.shards(n_agents, settings.seed)
+        return settings, rows.shards(n_agents, settings.seed, _dtype(self.precision))
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Array, Array]:
         if y is None:
@@ -225,7 +226,17 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
 
 _NOT_SETTINGS = frozenset(
-    {"n_agents", "engine", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+    {
+        "n_agents",
+        "engine",
+        "precision",
+        "topology",
+        "faults",
+        "min_agents",
+        "on_round",
+        "random_state",
+        "feature_ranges",
+    }
 )
 
 
@@ -287,6 +298,13 @@ def _not_converged(stage: str, bound: float, settings: Settings) -> str:
         f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
         f"({told}). {verdict}; for a better one {remedy}."
     )
+
+
+def _dtype(precision: Any) -> npt.DTypeLike:
+    kinds: dict[Any, npt.DTypeLike] = {"double": np.float64, "single": np.float32}
+    if precision not in kinds:
+        raise ValueError(f"precision={precision!r} must be 'double' or 'single'")
+    return kinds[precision]
 
 
 def _is_scan(X: Any) -> bool:

@@ -61,6 +61,7 @@ class LapWNNRegressor(DistributedRegressor):
         topology: Any = None,
         faults: Faults | None = None,
         min_agents: int = 1,
+        precision: str = "double",
         on_round: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -83,6 +84,7 @@ class LapWNNRegressor(DistributedRegressor):
         self.topology = topology
         self.faults = faults
         self.min_agents = min_agents
+        self.precision = precision
         self.on_round = on_round
         self.random_state = random_state
 

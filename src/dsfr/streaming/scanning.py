@@ -27,6 +27,8 @@ class Block:
 
     X: Array
     y: Array
+    hidden: Array
+    """Targets that the table has and the training may not see; NaN elsewhere."""
     owners: npt.NDArray[Any] | None
 
 
@@ -110,13 +112,14 @@ class Scan:
         TableError
             If there is no row.
         """
-        spool, rows = Spool(dtype), dict[str, SpooledRows]()
+        spool, rows = Spool(), dict[str, SpooledRows]()
         for number, block in enumerate(self.blocks()):
             owners = split_block(number, len(block.y), n_agents, seed) if block.owners is None else block.owners
             names, position = distinct_names(owners)
             for code, name in enumerate(names):
-                own = rows.setdefault(name, SpooledRows(spool, len(self.feature_names)))
-                own.append(*_part(block, position == code, whole=len(names) == 1))
+                own = rows.setdefault(name, SpooledRows(spool, len(self.feature_names), dtype))
+                part = block if len(names) == 1 else _taken(block, position == code)
+                own.append(part.X, part.y)
         n_rows = sum(own.n_samples for own in rows.values())
         if n_rows == 0:
             raise TableError(f"{listed([str(file) for file in self.files], 3)} has a header and no rows")
@@ -131,12 +134,12 @@ class Scan:
             X = matrix(table, self.feature_names, place)
             y = numbers(table, self.target_name, allow_missing=True, place=place).copy()
             owners = None if self.agent_column is None else labels(table, self.agent_column, place)
-            known = np.flatnonzero(~np.isnan(y))
+            known, hidden = np.flatnonzero(~np.isnan(y)), np.full_like(y, np.nan)
             if self.kept_labels is not None:
-                hidden = np.isin(np.arange(n_labels, n_labels + len(known)), self.kept_labels, invert=True)
-                y[known[hidden]] = np.nan
+                gone = known[np.isin(np.arange(n_labels, n_labels + len(known)), self.kept_labels, invert=True)]
+                hidden[gone], y[gone] = y[gone], np.nan
             n_labels += len(known)
-            block = Block(X, y, owners)
+            block = Block(X, y, hidden, owners)
             yield _taken(block, ~np.isnan(y)) if self.labeled_only else block
 
 
@@ -206,20 +209,15 @@ def _check_columns(file: Path, needed: Sequence[str], same: Sequence[str] | None
     names = column_names(file, delimiter)
     missing = [name for name in needed if name not in names]
     if missing:
-        raise TableError(
-            f"{file} lacks the column(s) {listed(missing)} that the first file has; it has {listed(names)}"
-        )
+        raise TableError(f"{file} lacks the column(s) {listed(missing)} of the first file; it has {listed(names)}")
     more = [] if same is None else [name for name in names if name not in same]
     if more:
         raise TableError(f"{file} has the column(s) {listed(more)} that the first file lacks: name the features to use")
 
 
-def _taken(block: Block, which: npt.NDArray[np.bool_]) -> Block:
-    return Block(block.X[which], block.y[which], None if block.owners is None else block.owners[which])
-
-
-def _part(block: Block, which: npt.NDArray[np.bool_], *, whole: bool) -> tuple[Array, Array]:
-    return (block.X, block.y) if whole else (block.X[which], block.y[which])
+def _taken(block: Block, which: Any) -> Block:
+    owners = None if block.owners is None else block.owners[which]
+    return Block(block.X[which], block.y[which], block.hidden[which], owners)
 
 
 def _regrouped(pieces: Iterator[Block], n_rows: int) -> Iterator[Block]:
@@ -229,20 +227,14 @@ def _regrouped(pieces: Iterator[Block], n_rows: int) -> Iterator[Block]:
         waiting.append(piece)
         held += len(piece.y)
         while held >= n_rows:
-            block, rest = _joined(waiting, n_rows)
-            yield block
-            waiting, held = [rest], held - n_rows
+            block = _joined(waiting)
+            yield _taken(block, slice(None, n_rows))
+            waiting, held = [_taken(block, slice(n_rows, None))], held - n_rows
     if held:
-        yield _joined(waiting, held)[0]
+        yield _joined(waiting)
 
 
-def _joined(pieces: Sequence[Block], n_rows: int) -> tuple[Block, Block]:
-    """The first rows of all pieces, and the rest."""
-    X, y = np.concatenate([piece.X for piece in pieces]), np.concatenate([piece.y for piece in pieces])
-    parts = [piece.owners for piece in pieces if piece.owners is not None]
-    owners = np.concatenate(parts) if parts else None
-    first, rest = slice(None, n_rows), slice(n_rows, None)
-    return (
-        Block(X[first], y[first], None if owners is None else owners[first]),
-        Block(X[rest], y[rest], None if owners is None else owners[rest]),
-    )
+def _joined(pieces: Sequence[Block]) -> Block:
+    owners = [piece.owners for piece in pieces if piece.owners is not None]
+    X, y, hidden = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("X", "y", "hidden"))
+    return Block(X, y, hidden, np.concatenate(owners) if owners else None)

@@ -136,9 +136,7 @@ def _open_array(path: Path) -> Any:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.dtype.kind not in "fiub":
-        raise TableError(
-            f"{path} has shape {array.shape} of {array.dtype}: an array of rows has two dimensions of numbers"
-        )
+        raise TableError(f"{path} holds {array.dtype} of shape {array.shape}: rows of numbers have two dimensions")
     return array
 
 

@@ -8,6 +8,7 @@ the process ends.
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,13 +26,13 @@ from dsfr.streaming.sources import BATCH_ROWS
 class Spool:
     """A temporary file of numbers that several may read."""
 
-    def __init__(self, dtype: npt.DTypeLike = np.float64) -> None:
-        self.dtype = np.dtype(dtype)
+    def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
         self._lock = Lock()
         self._end = 0
 
-    def append(self, array: Array) -> int:
+    def append(self, array: npt.NDArray[Any]) -> int:
         """Write an array to the end; where it begins.
 
         Raises
@@ -39,7 +40,7 @@ class Spool:
         OSError
             If the disk is full, naming the folder of temporary files and how to choose another.
         """
-        data, start = np.ascontiguousarray(array, dtype=self.dtype).data.cast("B"), self._end
+        data, start = np.ascontiguousarray(array).data.cast("B"), self._end
         try:
             while data:
                 data = data[self._file.write(data) :]
@@ -48,7 +49,7 @@ class Spool:
                 f"{error.strerror}: rows are kept in a temporary file in {Path(tempfile.gettempdir())} while training "
                 f"({self._end / 1e9:.1f} GB so far); set TMPDIR to a folder with more room"
             ) from None
-        self._end += array.size * self.dtype.itemsize
+        self._end += array.nbytes
         return start
 
     def read(self, start: int, out: npt.NDArray[Any]) -> None:
@@ -67,6 +68,8 @@ class SpooledRows:
 
     spool: Spool
     n_features: int
+    dtype: npt.DTypeLike = np.float64
+    """Of the features; targets are always in double precision."""
     n_samples: int = 0
     n_labeled: int = 0
     _parts: list[tuple[int, int, int]] = field(default_factory=list)
@@ -75,7 +78,7 @@ class SpooledRows:
     def append(self, X: Array, y: Array) -> None:
         """Add rows."""
         if len(y):
-            self._parts.append((len(y), self.spool.append(X), self.spool.append(y)))
+            self._parts.append((len(y), self.spool.append(X.astype(self.dtype)), self.spool.append(y)))
             self.n_samples += len(y)
             self.n_labeled += int(np.count_nonzero(~np.isnan(y)))
 
@@ -85,7 +88,7 @@ class SpooledRows:
         length, at_x, at_y = next(parts, (0, 0, 0))
         for start in range(0, self.n_samples, BATCH_ROWS):
             n_rows, filled = min(BATCH_ROWS, self.n_samples - start), 0
-            X, y = np.empty((n_rows, self.n_features), self.spool.dtype), np.empty(n_rows, self.spool.dtype)
+            X, y = np.empty((n_rows, self.n_features), self.dtype), np.empty(n_rows)
             while filled < n_rows:
                 if length == 0:
                     length, at_x, at_y = next(parts)
@@ -93,6 +96,6 @@ class SpooledRows:
                 self.spool.read(at_x, X[filled : filled + taken])
                 self.spool.read(at_y, y[filled : filled + taken])
                 filled, length = filled + taken, length - taken
-                at_x += taken * self.n_features * self.spool.dtype.itemsize
-                at_y += taken * self.spool.dtype.itemsize
-            yield X, y.astype(np.float64, copy=False)
+                at_x += taken * self.n_features * X.itemsize
+                at_y += taken * y.itemsize
+            yield X, y

@@ -1,0 +1,222 @@
+"""Rows that stream from files give the model of the same rows in memory, to the last bit."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dsfr
+from dsfr.core.arrays import SUM_ROWS
+from dsfr.core.compiled import WORTHWHILE_ROWS, available
+from dsfr.engines import InProcessEngine
+from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
+from dsfr.protocol.rows import ArrayRows, pick
+from dsfr.protocol.shard import agent_key
+from dsfr.protocol.split import SPLIT_ROWS
+from dsfr.streaming.spool import Spool, SpooledRows
+from tests.tables import make_table
+
+seeds = st.integers(0, 10_000)
+
+
+class Batches:
+    """Rows of arrays in batches of a given length."""
+
+    def __init__(self, X, y, batch_rows):
+        self.rows, self.batch_rows = ArrayRows(X, y), batch_rows
+        self.n_samples, self.n_features, self.n_labeled = len(y), X.shape[1], self.rows.n_labeled
+
+    def batches(self):
+        for start in range(0, self.n_samples, self.batch_rows):
+            part = slice(start, start + self.batch_rows)
+            yield self.rows.X[part], self.rows.y[part]
+
+
+def long_table(seed, n_rows, n_features=2):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n_rows, n_features)) * 10.0 ** rng.integers(-2, 3, n_features)
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n_rows)
+    return X, np.where(rng.random(n_rows) < 0.3, y, np.nan)
+
+
+def arrays_of(training):
+    predictor = training.predictor
+    return np.concatenate([predictor.weights, *(array.ravel() for array in predictor.basis.arrays().values())])
+
+
+def write_files(folder, X, y, owners=None, kind="parquet", n_files=3):
+    """The table in several files of a folder, in order."""
+    folder.mkdir()
+    columns = {**{f"f{j}": X[:, j] for j in range(X.shape[1])}, "y": pa.array(y, mask=np.isnan(y))}
+    table = pa.table(columns | ({} if owners is None else {"who": owners}))
+    for i, part in enumerate(np.array_split(np.arange(len(y)), n_files)):
+        here = table.take(part)
+        if kind == "parquet":
+            pa.parquet.write_table(here, folder / f"part-{i}.parquet", row_group_size=len(part) // 2 + 1)
+        else:
+            pa.csv.write_csv(here, folder / f"part-{i}.csv")
+    return folder
+
+
+@given(seeds, st.sampled_from(["icr", "graph", None]), st.sampled_from(["admm", "exact"]), st.integers(1, 3))
+def test_streamed_equals_in_memory(tmp_path_factory, seed, unlabeled, solver, n_agents):
+    X, _, y = make_table(seed, n_rows=60)
+    folder = write_files(tmp_path_factory.mktemp("rows") / "table", X, y, kind=["parquet", "csv"][seed % 2])
+    told = {
+        "unlabeled": unlabeled,
+        "solver": solver,
+        "n_agents": n_agents,
+        "n_rules": 3,
+        "ridge": 0.5,
+        "random_state": 1,
+    }
+    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
+    in_memory = dsfr.SFRRegressor(**told).fit(X, y)
+    np.testing.assert_array_equal(streamed.model_.predictor.weights, in_memory.model_.predictor.weights)
+    np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
+    assert streamed.ledger_.bytes == in_memory.ledger_.bytes
+
+
+@pytest.mark.parametrize("n_agents", [1, 3])
+def test_streamed_equals_in_memory_over_many_batches(tmp_path, n_agents):
+    X, y = long_table(3, 2 * SPLIT_ROWS + 777)
+    assert len(y) > WORTHWHILE_ROWS
+    folder = write_files(tmp_path / "table", X, y, n_files=2)
+    told = {"n_agents": n_agents, "n_rules": 3, "solver": "exact", "fuzzifier": 2.0, "random_state": 0, "max_rounds": 6}
+    with pytest.warns(UserWarning, match="max_rounds"):
+        streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
+    with pytest.warns(UserWarning, match="max_rounds"):
+        in_memory = dsfr.SFRRegressor(**told).fit(X, y)
+    np.testing.assert_array_equal(streamed.model_.predictor.weights, in_memory.model_.predictor.weights)
+    np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
+
+
+def test_owners_in_a_column_are_the_agents(tmp_path):
+    X, _, y = make_table(2, n_rows=90)
+    owners = np.array(["north", "south", "east"])[np.arange(90) % 3]
+    folder = write_files(tmp_path / "table", X, y, owners)
+    told = {"n_rules": 3, "ridge": 0.5, "random_state": 0}
+    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y", agent_column="who"))
+    in_memory = dsfr.SFRRegressor(**told).fit(X, y, agents=owners)
+    assert streamed.agents_ == in_memory.agents_ == ["east", "north", "south"]
+    np.testing.assert_array_equal(streamed.model_.predictor.weights, in_memory.model_.predictor.weights)
+
+
+def test_arrays_in_files_are_scanned_too(tmp_path):
+    X, _, y = make_table(2, n_rows=80)
+    np.save(tmp_path / "rows.npy", np.column_stack([X, y]))
+    target = f"x{X.shape[1]}"
+    told = {"n_rules": 2, "ridge": 0.5, "random_state": 0}
+    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(tmp_path / "rows.npy", target=target))
+    found = streamed.model_.predict(X)
+    np.testing.assert_array_equal(found, dsfr.SFRRegressor(**told).fit(X, y).predict(X))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    again = dsfr.SFRRegressor(**told).fit(mapped[:, :-1], mapped[:, -1])
+    np.testing.assert_array_equal(found, again.predict(X))
+
+
+@given(seeds, st.integers(1, 4), st.sampled_from([True, False]))
+def test_the_size_of_batches_does_not_matter(seed, n_chunks, fast):
+    X, y = long_table(seed, 5 * SUM_ROWS // 2)
+    fast = fast and available()
+    told = Settings(solver="exact", n_rules=3, seed=seed, max_rounds=2, ridge=0.5)
+    whole = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"), fast)], TASKS), told)
+    parts = train(InProcessEngine([Shard(Batches(X, y, n_chunks * SUM_ROWS), agent_key("a"), fast)], TASKS), told)
+    np.testing.assert_array_equal(arrays_of(whole), arrays_of(parts))
+
+
+@given(seeds, st.integers(500, 3000))
+def test_batches_of_any_size_give_the_same_to_rounding(seed, batch_rows):
+    X, y = long_table(seed, 4000)
+    told = Settings(solver="exact", n_rules=3, seed=seed, max_rounds=2, ridge=0.5)
+    whole = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"))], TASKS), told)
+    parts = train(InProcessEngine([Shard(Batches(X, y, batch_rows), agent_key("a"))], TASKS), told)
+    np.testing.assert_allclose(parts.predictor.predict(X), whole.predictor.predict(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "fast", [False, pytest.param(True, marks=pytest.mark.skipif(not available(), reason="no numba"))]
+)
+def test_the_number_of_threads_does_not_matter(monkeypatch, fast):
+    X, y = long_table(1, 3 * SUM_ROWS + 99)
+    told, found = Settings(solver="exact", n_rules=4, max_rounds=5), []
+    for threads in ("1", "2", "3", "8"):
+        monkeypatch.setenv("DSFR_THREADS", threads)
+        training = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"), fast)], TASKS), told)
+        found.append(np.concatenate([arrays_of(training), training.predictor.predict(X, fast=fast)]))
+    assert all((other == found[0]).all() for other in found)
+
+
+@given(seeds, st.integers(1, 200), st.booleans())
+def test_picked_rows_are_those_with_the_numbers(seed, batch_rows, unlabeled):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((150, 2)), np.where(rng.random(150) < 0.5, 1.0, np.nan)
+    pool = X[np.isnan(y)] if unlabeled else X
+    wanted = np.unique(rng.integers(len(pool), size=20))
+    np.testing.assert_array_equal(pick(Batches(X, y, batch_rows), wanted, unlabeled=unlabeled), pool[wanted])
+
+
+@given(seeds, st.lists(st.integers(0, 40_000), min_size=1, max_size=8))
+def test_a_spool_gives_back_what_was_put_in(seed, lengths):
+    rng = np.random.default_rng(seed)
+    tables = [(rng.standard_normal((n, 2)), np.where(rng.random(n) < 0.5, 1.0, np.nan)) for n in lengths]
+    spool = Spool()
+    rows, other = SpooledRows(spool, 2), SpooledRows(spool, 2)
+    for X, y in tables:
+        rows.append(X, y)
+        other.append(-X, y)
+    for sign, own in ((1.0, rows), (-1.0, other)):
+        batches = list(own.batches())
+        np.testing.assert_array_equal(
+            np.concatenate([np.empty((0, 2)), *(X for X, _ in batches)]), sign * np.concatenate([X for X, _ in tables])
+        )
+        np.testing.assert_array_equal(
+            np.concatenate([np.empty(0), *(y for _, y in batches)]), np.concatenate([y for _, y in tables])
+        )
+        assert all(len(y) % SUM_ROWS == 0 for _, y in batches[:-1])
+        assert own.n_labeled == sum(int((~np.isnan(y)).sum()) for _, y in tables)
+
+
+def test_a_random_split_is_the_same_streamed_and_in_memory_and_even(tmp_path):
+    X, y = long_table(0, SPLIT_ROWS + 1000, n_features=1)
+    folder = write_files(tmp_path / "table", X, y)
+    streamed = dsfr.scan(folder, target="y").shards(7, seed=5)
+    sizes = [shard.n_samples for shard in streamed.values()]
+    assert max(sizes) - min(sizes) <= 1
+    in_memory = make_shards(X, y, dsfr.protocol.split.split_rows(len(y), 7, 5))
+    for name, shard in streamed.items():
+        np.testing.assert_array_equal(np.concatenate([X for X, _ in shard.batches()]), in_memory[name].rows.X)
+
+
+PEAK = """
+import resource, sys, dsfr
+rows = dsfr.scan(sys.argv[1], target="y")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+dsfr.SFRRegressor(n_rules=2, max_rounds=2, fuzzifier=2.0, solver="exact", n_agents=2, random_state=0).fit(rows)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is counted in kilobytes on Linux")
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    """Four times the rows, the same peak: a copy of the longer table alone would take 80 MB."""
+    peaks = []
+    for n_rows in (300_000, 1_200_000):
+        X, y = long_table(0, n_rows, n_features=8)
+        folder = write_files(tmp_path / str(n_rows), X, y, n_files=n_rows // 150_000)
+        told = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", PEAK, str(folder)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "DSFR_THREADS": "1"},
+        )
+        peaks.append(float(told.stdout))
+    assert peaks[1] < peaks[0] + 40.0
