@@ -59,7 +59,7 @@ def open_engine(kind: str, n_processes: int, make: Callable, names: list[str], s
 
         from dsfr.engines.dask import DaskEngine
 
-        settings = {"n_workers": n_processes, "threads_per_worker": 1, "dashboard_address": None}
+        settings = {"n_workers": n_processes, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 40}
         with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
             yield DaskEngine(client, {name: dask.delayed(make)(name, size) for name in names}, tasks)
 

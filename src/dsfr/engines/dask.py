@@ -8,6 +8,7 @@ every few rounds wherever there is a folder that all workers see.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -72,7 +73,7 @@ def cluster_client(scheduler: str | None = None) -> Iterator[Any]:
             yield client
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    settings = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": None}
+    settings = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.ERROR}
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
 
