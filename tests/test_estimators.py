@@ -266,8 +266,8 @@ OTHER_VALUES = {
 @pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
 def test_every_parameter_reaches_the_training(table, estimator):
     X, _, y = table
-    elsewhere = {"n_agents", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
-    names = set(estimator().get_params()) - elsewhere
+    elsewhere = {"n_agents", "engine", "precision", "topology", "faults", "min_agents", "on_round", "random_state"}
+    names = set(estimator().get_params()) - elsewhere - {"feature_ranges"}
     for name in sorted(names):
         value = OTHER_VALUES[name]
         fast = {"max_rounds": 2, "n_agents": 2} if name == "refresh_pairs" else {}
