@@ -143,8 +143,11 @@ def asleep():
     """Ranks that wait for one which never answers."""
     _, shards = shards_of(COMM.size)
 
+    pids = COMM.gather(os.getpid())
+    if COMM.rank == 0:
+        print(json.dumps(pids), flush=True)
+
     def lazy(shard, memory, broadcast):
-        print(json.dumps({"pid": os.getpid()}), flush=True)
         time.sleep(120 if COMM.rank == 1 else 0)
         raise AssertionError
 

@@ -21,6 +21,8 @@ NAP = 5e-4
 """Seconds of such a sleep."""
 PATIENCE = 2.0
 """Seconds that a rank which fails waits for the others to fail as well, before it ends the job for all."""
+HEARD = 0.5
+"""Seconds that the launcher gets to pass on what was printed, before everything ends."""
 FAILED = 2
 """Exit code of a job that a rank has ended."""
 
@@ -152,6 +154,7 @@ class Ranks:
             if time.perf_counter() > deadline:
                 if not told_of:
                     print(f"Error: rank {self.rank}: {cause_of(error)}", file=sys.stderr, flush=True)
+                    time.sleep(HEARD)
                 self.mpi.COMM_WORLD.Abort(FAILED)
             time.sleep(NAP)
 
