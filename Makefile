@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lock bench reproduce picture clean
+.PHONY: help demo test check lint types imports format lock bench speed reproduce picture clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,8 +42,18 @@ format: $(READY) ## format the code and repair what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## measure accuracy and speed, store the results and show them in the README (needs DSFR_DATA_HOME)
+bench: $(READY) $(PEERS)/.ready ## measure accuracy and speed, store the results and show them in the README (needs DSFR_DATA_HOME)
 	$(BIN)/python -m benchmarks.run
+
+# The benchmarks of speed alone: 10 to 15 minutes on two idle cores, 3 GB of temporary files and as much memory.
+speed: $(READY) $(PEERS)/.ready ## measure speed, memory and growth, store the results and show them in the README
+	$(BIN)/python -m benchmarks.run speed scaling memory startup
+
+# Other packages' fuzzy c-means: one of them needs an older numpy, so they have an environment of their own.
+$(PEERS)/.ready: benchmarks/peers.txt
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	@touch $@
 
 reproduce: $(READY) ## run the paper's experiments that are not stored yet, render docs/reproduction.md and the README's table
 	$(BIN)/dsfr reproduce --output docs/reproduction/results --report docs
@@ -57,4 +68,4 @@ lock: $(READY) ## resolve the locked dependencies again
 		--python-version 3.11 --group dev --upgrade pyproject.toml -o requirements.lock
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build

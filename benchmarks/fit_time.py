@@ -6,6 +6,7 @@ scikit-learn's gradient boosting stands beside it as a yardstick of the machine,
     DSFR_DATA_HOME=... python -m benchmarks.fit_time
 """
 
+import os
 import time
 from collections.abc import Callable
 
@@ -31,6 +32,7 @@ def median_seconds(fit: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    os.environ["DSFR_THREADS"] = "1"
     X, y = load("kch")
     train = np.random.default_rng(0).permutation(len(y))[:17_290]
     X, y = X[train], y[train]

@@ -17,7 +17,19 @@ README = ROOT / "README.md"
 DOCUMENTS = (README, ROOT / "docs" / "clusters.md")
 """Documents with marked blocks."""
 RESULTS = ROOT / "benchmarks" / "results"
-NAMES = ("fit_time", "rounds", "few_rounds", "tuning", "engines", "kills", "clusters")
+NAMES = (
+    "fit_time",
+    "rounds",
+    "few_rounds",
+    "tuning",
+    "speed",
+    "scaling",
+    "memory",
+    "startup",
+    "engines",
+    "kills",
+    "clusters",
+)
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 

@@ -32,11 +32,11 @@ WITHOUT_EFFECT = {
     "sfr-g": ("consistency", "pairs"),
     "s-sfr": ("consistency", "pairs", "smoothness"),
     "fr": ("consistency", "pairs", "smoothness"),
-    "lapwnn": ("consistency", "pairs", "fuzzifier", "width_scale"),
+    "lapwnn": ("auto", "consistency", "pairs", "fuzzifier", "width_scale"),
 }
 """By method, the options that its training never looks at."""
 TUNED = ("ridge", "consistency", "smoothness")
-"""What ``--tune`` chooses."""
+"""What ``--tune`` and ``--auto`` choose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,7 @@ class FitOptions:
     consistency: float
     smoothness: float
     ridge: float
+    auto: bool
     tune: str | None
     fuzzifier: float
     width_scale: float
@@ -87,9 +88,11 @@ def refuse_without_effect(method: str, given: Collection[str]) -> None:
     ValueError
         Naming the options and the methods that use them.
     """
-    chosen = [name for name in TUNED if name in given and "tune" in given]
-    if chosen:
-        raise ValueError(f"--tune chooses {', '.join('--' + name for name in chosen)}: leave out one or the other")
+    for chooser in ("auto", "tune"):
+        chosen = [name for name in TUNED if name in given and chooser in given]
+        if chosen:
+            names = ", ".join("--" + name for name in chosen)
+            raise ValueError(f"--{chooser} chooses {names}: leave out one or the other")
     useless = [name for name in WITHOUT_EFFECT[method] if name in given]
     if useless:
         told = ", ".join("--" + name.replace("_", "-") for name in useless)
@@ -118,7 +121,7 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
     used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
     estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
     model = estimator.model_.renamed(names, options.target)
-    errors = _errors(model.predictor.predict(X), y, known)
+    errors = _errors(model.predict_rows(X), y, known)
     return FitOutcome(model, estimator.ledger_, errors, estimator.fit_report_)
 
 
@@ -157,7 +160,7 @@ def fit_files(
     estimator.fit(replace(rows, labeled_only=METHODS[options.method].needs_all_labels, on_rows=on_rows))
     errors = {"labels used": RunningError(), "hidden labels": RunningError()}
     for block in rows.blocks():
-        predictions = estimator.model_.predictor.predict(block.X)
+        predictions = estimator.model_.predict_rows(block.X)
         errors["labels used"].add(block.y, predictions)
         errors["hidden labels"].add(block.hidden, predictions)
     shown = {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}
@@ -213,6 +216,7 @@ def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | 
         return method.make(n_nodes=NODES_PER_RULE * options.rules, **shared)
     return method.make(
         n_rules=options.rules,
+        auto=options.auto,
         consistency=options.consistency,
         fuzzifier=options.fuzzifier,
         width_scale=options.width_scale,

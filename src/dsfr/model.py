@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain import Rule, explain
+from dsfr.core.mixture import WITHOUT_UNCERTAINTY, Mixture
 from dsfr.core.model import Predictor
 from dsfr.modelfile import read_model_file, write_model_file
 
@@ -27,12 +29,55 @@ class Model:
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Rows, labels, agents, rounds, bytes and termination of the training run."""
+    mixture: Mixture | None = None
+    """Several predictors (``predictor`` is the strongest) and how sure they are, if the training was asked for it."""
+
+    @property
+    def members(self) -> tuple[tuple[float, Predictor], ...]:
+        """Shares and predictors whose weighted sum the model predicts; a single one of share 1 as a rule."""
+        if self.mixture is None:
+            return ((1.0, self.predictor),)
+        return tuple((member.share, member.predictor) for member in self.mixture.members)
 
     def predict(self, X: Any) -> Array:
         """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
         if hasattr(X, "predictions"):
             return np.concatenate([np.empty(0), *X.predictions(self)])
-        return self.predictor.predict(_as_matrix(X, self.feature_names))
+        return self.predict_rows(_as_matrix(X, self.feature_names))
+
+    def predict_rows(self, X: Array, *, fast: bool | None = None) -> Array:
+        """Predictions for checked rows."""
+        return (self.predictor if self.mixture is None else self.mixture).predict(X, fast=fast)
+
+    def deviations(self, X: Any) -> Array:
+        """Standard deviation of a new observation at every row of ``X``.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty.
+        """
+        return self._sure().deviations(_as_matrix(X, self.feature_names))
+
+    def half_width(self, coverage: float = 0.9) -> float:
+        """Half the width of intervals about predictions that hold a new target with probability ``coverage``.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty, or with too few labels for such a coverage.
+        """
+        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1; 0.9 is usual")
+        scores = self._sure().scores
+        if scores is None:
+            raise ValueError(WITHOUT_UNCERTAINTY)
+        return scores.half_width(float(coverage))
+
+    def _sure(self) -> Mixture:
+        if self.mixture is None:
+            raise ValueError(WITHOUT_UNCERTAINTY)
+        return self.mixture
 
     def explain(self) -> tuple[Rule, ...]:
         """The rules, in the data's units; printing one shows it as a sentence."""
@@ -48,7 +93,7 @@ class Model:
         """Write the model into one file; an existing file is replaced whole or not at all."""
         return write_model_file(
             path,
-            self.predictor,
+            self.predictor if self.mixture is None else self.mixture,
             {
                 "feature_names": list(self.feature_names),
                 "target_name": self.target_name,
@@ -66,9 +111,11 @@ def load(path: str | os.PathLike[str]) -> Model:
     ModelFileError
         If the file is no model, damaged, altered, or of a newer format.
     """
-    predictor, metadata = read_model_file(path)
+    found, metadata = read_model_file(path)
+    mixture = found if isinstance(found, Mixture) else None
     return Model(
-        predictor=predictor,
+        predictor=found.strongest if isinstance(found, Mixture) else found,
+        mixture=mixture,
         feature_names=tuple(metadata["feature_names"]),
         target_name=metadata["target_name"],
         settings=metadata["settings"],

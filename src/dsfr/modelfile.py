@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dsfr import __version__
 from dsfr.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
+from dsfr.core.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
 from dsfr.core.scaling import Ranges
@@ -21,6 +22,10 @@ from dsfr.core.wavelets import Wavelets
 from dsfr.files import replacing
 
 FORMAT = 1
+"""Of a file with one predictor and no limits, which every version can read."""
+MIXTURE_FORMAT = 2
+"""Of a file with limits, several predictors or uncertainty."""
+MAX_MEMBERS = 1000
 _METADATA = "dsfr"
 _CHECKSUM = "sha256"
 _KINDS = {"feature_names": list, "target_name": str, "settings": dict, "training": dict}
@@ -30,18 +35,19 @@ class ModelFileError(ValueError):
     """A file that cannot be used as a model."""
 
 
-def write_model_file(path: str | os.PathLike[str], predictor: Predictor, metadata: Mapping[str, Any]) -> Path:
-    """Write a predictor and its metadata."""
-    arrays = _to_arrays(predictor)
-    text = json.dumps({"format": FORMAT, "version": __version__, **metadata}, sort_keys=True)
+def write_model_file(path: str | os.PathLike[str], model: Predictor | Mixture, metadata: Mapping[str, Any]) -> Path:
+    """Write a predictor, or several, and the metadata."""
+    arrays = _to_arrays(model) if isinstance(model, Predictor) else _mixture_to_arrays(model)
+    number = FORMAT if isinstance(model, Predictor) and model.limits is None else MIXTURE_FORMAT
+    text = json.dumps({"format": number, "version": __version__, **metadata}, sort_keys=True)
     data = to_bytes({**arrays, _CHECKSUM: _digest(arrays, text)}, {_METADATA: text})
     with replacing(path) as file:
         file.write(data)
     return Path(path)
 
 
-def read_model_file(path: str | os.PathLike[str]) -> tuple[Predictor, dict[str, Any]]:
-    """Read a predictor and its metadata, checking everything.
+def read_model_file(path: str | os.PathLike[str]) -> tuple[Predictor | Mixture, dict[str, Any]]:
+    """Read a predictor, or several, and the metadata, checking everything.
 
     Raises
     ------
@@ -63,12 +69,15 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[Predictor, dict[str, 
         raise ModelFileError(f"{path} has been altered or damaged since it was written: its checksum differs")
     try:
         metadata = _checked_metadata(header[_METADATA])
-        return _to_predictor(arrays, len(metadata["feature_names"])), metadata
+        n_features = len(metadata["feature_names"])
+        model = _to_mixture(arrays, n_features) if "mixture_shares" in arrays else _to_predictor(arrays, n_features)
+        return model, metadata
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
 
 
 def _to_arrays(predictor: Predictor) -> Bundle:
+    limits = predictor.limits
     return {
         **predictor.basis.arrays(),
         "low": predictor.ranges.low,
@@ -76,7 +85,69 @@ def _to_arrays(predictor: Predictor) -> Bundle:
         "weights": predictor.weights,
         "shares": predictor.shares,
         "target": np.array([predictor.target_mean, predictor.target_scale]),
+        **({} if limits is None else {"limit_low": limits.low, "limit_high": limits.high}),
     }
+
+
+def _mixture_to_arrays(mixture: Mixture) -> Bundle:
+    """Arrays of all members, each name with the member's number before it."""
+    arrays: Bundle = {"mixture_shares": np.array([member.share for member in mixture.members])}
+    if mixture.scores is not None:
+        arrays |= {"score_thresholds": mixture.scores.thresholds, "score_counts": mixture.scores.counts}
+    for number, member in enumerate(mixture.members):
+        own = _to_arrays(member.predictor)
+        if member.posterior is not None:
+            triangle = member.posterior.factor[np.triu_indices(len(member.posterior.factor))]
+            own |= {"factor": triangle, "noise": np.array([member.posterior.noise])}
+        arrays |= {f"member{number}_{name}": array for name, array in own.items()}
+    return arrays
+
+
+def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
+    shares = arrays["mixture_shares"]
+    if shares.ndim != 1 or not 0 < len(shares) <= MAX_MEMBERS or (shares < 0).any() or abs(shares.sum() - 1.0) > 1e-6:
+        raise ModelFileError("its shares are not numbers >= 0 that sum to 1")
+    members = tuple(_to_member(arrays, number, n_features) for number in range(len(shares)))
+    n_known = sum(len(_own(arrays, number)) for number in range(len(shares)))
+    scores = _to_scores(arrays)
+    if len(arrays) != n_known + (1 if scores is None else 3):
+        raise ModelFileError("its arrays have the wrong names or shapes for a model")
+    return Mixture(members, scores)
+
+
+def _own(arrays: Bundle, number: int) -> Bundle:
+    """Arrays of one member, by their plain names."""
+    prefix = f"member{number}_"
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _to_member(arrays: Bundle, number: int, n_features: int) -> Member:
+    own = _own(arrays, number)
+    factor, noise = own.pop("factor", None), own.pop("noise", None)
+    predictor = _to_predictor(own, n_features)
+    share = float(arrays["mixture_shares"][number])
+    if factor is None and noise is None:
+        return Member(predictor, share)
+    p = len(predictor.weights)
+    if factor is None or noise is None or factor.shape != (p * (p + 1) // 2,) or noise.shape != (1,) or noise[0] < 0:
+        raise ModelFileError("its arrays have the wrong names or shapes for a model")
+    upper = np.zeros((p, p))
+    upper[np.triu_indices(p)] = factor
+    if not (np.diag(upper) > 0).all():
+        raise ModelFileError("its uncertainty is not that of any weights")
+    return Member(predictor, share, Posterior(upper, float(noise[0])))
+
+
+def _to_scores(arrays: Bundle) -> Scores | None:
+    thresholds, counts = arrays.get("score_thresholds"), arrays.get("score_counts")
+    if thresholds is None and counts is None:
+        return None
+    if thresholds is None or counts is None or thresholds.ndim != 1 or thresholds.shape != counts.shape:
+        raise ModelFileError("its arrays have the wrong names or shapes for a model")
+    ascending = all((np.diff(values) >= 0).all() and (values >= 0).all() for values in (thresholds, counts))
+    if not len(counts) or not ascending or counts[-1] < 1:
+        raise ModelFileError("its counts of errors are not counts")
+    return Scores(thresholds, counts)
 
 
 def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
@@ -89,6 +160,7 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
         "weights": (n_units * (n_features + 1) if is_rules else n_units,),
         "shares": (n_units if is_rules else 0,),
         "target": (2,),
+        **({name: (n_features,) for name in ("limit_low", "limit_high")} if "limit_low" in arrays else {}),
     }
     if {name: array.shape for name, array in arrays.items()} != shapes or 0 in (n_units, n_features):
         raise ModelFileError("its arrays have the wrong names or shapes for a model")
@@ -100,6 +172,9 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
     if not (positive and (arrays["low"] <= arrays["high"]).all()):
         raise ModelFileError("its widths, scales, shares or ranges are not positive")
     first, second = (arrays[name] for name in basis_names)
+    limits = Ranges(arrays["limit_low"], arrays["limit_high"]) if "limit_low" in arrays else None
+    if limits is not None and not (limits.low <= limits.high).all():
+        raise ModelFileError("its limits are not in order")
     return Predictor(
         ranges=Ranges(arrays["low"], arrays["high"]),
         basis=Rules(first, second) if is_rules else Wavelets(first, second),
@@ -107,6 +182,7 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
         target_mean=mean,
         target_scale=scale,
         shares=arrays["shares"],
+        limits=limits,
     )
 
 
@@ -115,11 +191,11 @@ def _checked_metadata(text: str) -> dict[str, Any]:
         metadata = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its metadata is not JSON: {error}") from None
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+    if not isinstance(metadata, dict) or metadata.get("format") not in (FORMAT, MIXTURE_FORMAT):
         found = metadata.get("format") if isinstance(metadata, dict) else None
         raise ModelFileError(
-            f"it has model format {found}, this version of dsfr ({__version__}) reads format {FORMAT}: "
-            "upgrade dsfr, or train again"
+            f"it has model format {found}, this version of dsfr ({__version__}) reads formats {FORMAT} and "
+            f"{MIXTURE_FORMAT}: upgrade dsfr, or train again"
         )
     for name, kind in _KINDS.items():
         if not isinstance(metadata.get(name), kind):

@@ -142,8 +142,20 @@ def with_predictions(
     """The table with a model's predictions as a last column; features are found by name, row order is kept."""
     if column in table.column_names:
         raise TableError(f"the table has a column {column!r} already: choose another name with --column")
-    predictions = model.predictor.predict(matrix(table, model.feature_names, place), fast=fast)
+    predictions = model.predict_rows(matrix(table, model.feature_names, place), fast=fast)
     return table.append_column(column, pa.array(predictions))
+
+
+def with_interval(table: Table, column: str, half_width: float) -> Table:
+    """The table with the ends of an interval about its column of predictions as two last columns."""
+    ends = (f"{column}_low", f"{column}_high")
+    if set(ends) & set(table.column_names):
+        raise TableError(
+            f"the table has a column {ends[0]!r} or {ends[1]!r} already: choose another name with --column"
+        )
+    middle = table.column(column).to_numpy()
+    low, high = pa.array(middle - half_width), pa.array(middle + half_width)
+    return table.append_column(ends[0], low).append_column(ends[1], high)
 
 
 def _is_parquet(path: Path) -> bool:

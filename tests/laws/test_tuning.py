@@ -111,5 +111,5 @@ def test_tuning_needs_sums(told):
 
 
 def test_other_ways_to_tune_are_refused():
-    with pytest.raises(ValueError, match="tune='magic' must be one of 'evidence', None"):
+    with pytest.raises(ValueError, match="tune='magic' must be one of 'evidence', 'loo', None"):
         Settings(tune="magic")

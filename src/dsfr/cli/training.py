@@ -49,8 +49,9 @@ def demo(seed: int, output: str) -> None:
 
 @main.command(
     epilog=examples(
-        "dsfr fit houses.csv --target price -o houses.dsfr",
+        "dsfr fit houses.csv --target price --auto -o houses.dsfr",
         "dsfr fit houses.parquet --target price --agent-column region --solver exact -o houses.dsfr",
+        "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
         "mpiexec -n 5 dsfr fit --engine mpi 'site-{rank}.parquet' --target y -o model.dsfr",
@@ -68,12 +69,15 @@ def demo(seed: int, output: str) -> None:
 @click.option("--features", multiple=True, metavar="COL,COL", help="Columns to learn from.  [default: all others]")
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
 @click.option("--method", default="sfr-icr", show_default=True, type=click.Choice(METHOD_NAMES, case_sensitive=False))
+@click.option("--auto", is_flag=True, help="Choose everything from the data: recommended unless you reproduce a paper.")
 @click.option("--rules", default=5, show_default=True, help="Number of rules (hidden nodes for lapwnn: 20 times this).")
 @click.option("--consistency", default=0.1, show_default=True, help="Weight of interpolation consistency (sfr-icr).")
 @click.option("--smoothness", default=1e-4, show_default=True, help="Weight of the graph penalty (sfr-g, lapwnn).")
 @click.option("--ridge", default=0.1, show_default=True, help="Weight of the ridge penalty.")
 @click.option(
-    "--tune", type=click.Choice(["evidence"]), help="Choose ridge and penalty from the labels, without holding any out."
+    "--tune",
+    type=click.Choice(["evidence", "loo"]),
+    help="Choose ridge and penalty from the labels: by marginal likelihood, or by leave-one-out.",
 )
 @click.option("--fuzzifier", default=1.1, show_default=True, help="Fuzziness of the clusters, > 1 (not lapwnn).")
 @click.option(
@@ -122,33 +126,53 @@ def fit(data: str, output: str, **options: Any) -> None:
 
 
 @main.command(
-    epilog=examples("dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv | head")
+    epilog=examples(
+        "dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv --interval 0.9 | head"
+    )
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
 @click.option("-o", "--output", metavar="FILE", help="CSV, CSV.gz or Parquet file.  [default: CSV on standard output]")
 @click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="COVERAGE",
+    help="Add two columns, the ends of an interval that holds the target with this probability (models of fit --auto).",
+)
 @delimiter_option
-def predict(model: str, data: str, output: str | None, column: str, delimiter: str) -> None:
-    """Add a column of predictions of MODEL to the rows of DATA."""
+def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
+    """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
     from dsfr.console import watch_rows
     from dsfr.files import check_writable
     from dsfr.fitting import is_streamed
     from dsfr.model import load
-    from dsfr.tables import check_output_kind, predicted_tables, read_table, to_csv, with_predictions, write_tables
+    from dsfr.tables import (
+        check_output_kind,
+        predicted_tables,
+        read_table,
+        to_csv,
+        with_interval,
+        with_predictions,
+        write_tables,
+    )
 
     if output is not None:
         check_output_kind(output)
         _refuse_same_file(data, output)
         _refuse_same_file(model, output)
         check_writable(output)
+    loaded = load(model)
+    half_width = None if interval is None else loaded.half_width(interval)
     with watch_rows("predicting") as on_rows:
         if is_streamed(data):
             from dsfr.streaming import scan
 
-            tables = predicted_tables(replace(scan(data, delimiter=delimiter), on_rows=on_rows), load(model), column)
+            tables = predicted_tables(replace(scan(data, delimiter=delimiter), on_rows=on_rows), loaded, column)
         else:
-            tables = iter([with_predictions(read_table(data, delimiter=delimiter), load(model), column)])
+            tables = iter([with_predictions(read_table(data, delimiter=delimiter), loaded, column)])
+        if half_width is not None:
+            tables = (with_interval(table, column, half_width) for table in tables)
         if output is None:
             for number, table in enumerate(tables):
                 click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)
@@ -171,7 +195,19 @@ def explain(model: str) -> None:
         f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
         "average of the rules' lines, weighted by how well each rule's conditions fit.\n"
     )
+    if "models" in training:
+        click.echo(_about_models(training["models"]) + "\n")
     click.echo("\n\n".join(map(str, rules)))
+
+
+def _about_models(models: list[dict[str, float]]) -> str:
+    strongest = max(models, key=lambda model: model["share"])
+    least = min(model["agreement"] for model in models)
+    return (
+        f"The model is the average of {len(models)} rule bases. Shown is the strongest, with a share of "
+        f"{strongest['share']:.0%}; it explains {strongest['agreement']:.1%} of how the average varies over the "
+        f"training rows, and every base at least {least:.1%}."
+    )
 
 
 def _given(ctx: click.Context) -> set[str]:
@@ -200,12 +236,29 @@ def _report_fit(outcome: Any, output: str) -> None:
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
+    if "models" in training:
+        show_table(
+            "Models in the average", ["rules", "share", "agreement", "width", "pairs"], _models(training["models"])
+        )
     if outcome.report.seconds > SLOW_SECONDS and len(outcome.report.stages) > 1:
         show_table(
             f"Time: {outcome.report.seconds:.1f} s", ["stage", "seconds", "share", "rows/s"], outcome.report.table()
         )
     if training["n_agents"] > 1:
         show_ledger(outcome.ledger)
+
+
+def _models(models: list[dict[str, float]]) -> list[list[str]]:
+    return [
+        [
+            f"{model['n_rules']:g}",
+            f"{model['share']:.0%}",
+            f"{model['agreement']:.3f}",
+            f"{model['width_scale']:g}",
+            "near" if model["near_pairs"] else "random",
+        ]
+        for model in models
+    ]
 
 
 def _refuse_same_file(source: str, output: str) -> None:

@@ -111,10 +111,12 @@ class ClusterSums:
         return cls(np.zeros(len(centers)), np.zeros_like(centers), 0.0)
 
     @classmethod
-    def of(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None = None) -> ClusterSums:
+    def of(
+        cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None = None, *, fast: bool = False
+    ) -> ClusterSums:
         """Sums over the rows of ``X`` with memberships from ``centers``; a row of weight 2 counts as two rows."""
         if row_weights is None:
-            return sum(cls.parts(X, centers, fuzzifier), cls.none(centers))
+            return sum(cls.parts(X, centers, fuzzifier, fast=fast), cls.none(centers))
         blocks = (cls._of_block(X[block], centers, fuzzifier, row_weights[block]) for block in row_blocks(len(X)))
         return sum(blocks, cls.none(centers))
 
@@ -233,11 +235,19 @@ def seed_centers(X: Array, n_centers: int, rng: np.random.Generator, row_weights
 
 
 def fuzzy_c_means(
-    X: Array, centers: Array, *, fuzzifier: float, tol: float, max_rounds: int, row_weights: Array | None = None
+    X: Array,
+    centers: Array,
+    *,
+    fuzzifier: float,
+    tol: float,
+    max_rounds: int,
+    row_weights: Array | None = None,
+    fast: bool = False,
 ) -> Array:
     """Centers after at most ``max_rounds`` steps, or once no coordinate moves by more than ``tol``."""
     for _ in range(max_rounds):
-        previous, centers = centers, ClusterSums.of(X, centers, fuzzifier, row_weights).centers(centers)
+        sums = ClusterSums.of(X, centers, fuzzifier, row_weights, fast=fast)
+        previous, centers = centers, sums.centers(centers)
         if np.abs(centers - previous).max() <= tol:
             break
     return centers

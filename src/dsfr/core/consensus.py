@@ -33,6 +33,8 @@ class RoundInfo:
     error_bound: float
     """Weights: bound of the relative distance to the solution. Clusters: how far a pooled step moves a center, or how
     far agents are apart."""
+    base: int = 0
+    """Which of several rule bases it belongs to, counted from 0."""
 
 
 def local_centers(sums: ClusterSums, consensus: Array, state: Array, penalty: float) -> Array:

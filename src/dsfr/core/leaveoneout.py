@@ -9,11 +9,20 @@ from dsfr.core.linear import cholesky, solve_factored
 from dsfr.core.statistics import Quadratic
 
 
-def leave_one_out_residuals(X: Array, y: Array, basis: Basis, quadratic: Quadratic, ridge: float) -> Array:
-    """``(y_i - h_i'w) / (1 - h_i' C^-1 h_i)`` for every labelled row, with ``C = curvature + ridge I``; shape (n,).
+def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array) -> Array:
+    """``(y_i - h_i'w) / (1 - h_i' C^-1 h_i)`` of rows with features ``H``, given the factor of ``C``; shape (n,).
 
     By the Sherman-Morrison formula this is the residual of row i after a fit without its label. Rules, scaling and the
-    penalty on unlabelled rows stay as they are: they do not depend on one label. In blocks, so that nothing is n x n.
+    penalty on unlabelled rows stay as they are: they do not depend on one label.
+    """
+    root = solve_triangular(factor, H.T, trans="T")
+    leverage = np.einsum("pn,pn->n", root, root)
+    residuals: Array = (y - H @ weights) / (1.0 - leverage)
+    return residuals
+
+
+def leave_one_out_residuals(X: Array, y: Array, basis: Basis, quadratic: Quadratic, ridge: float) -> Array:
+    """`left_out_residuals` of every labelled row, with ``C = curvature + ridge I``; shape (n,), in blocks.
 
     Parameters
     ----------
@@ -30,8 +39,5 @@ def leave_one_out_residuals(X: Array, y: Array, basis: Basis, quadratic: Quadrat
     weights = solve_factored(factor, quadratic.moment)
     residuals = np.empty(len(y))
     for block in row_blocks(len(y)):
-        H = basis.features(X[block])
-        root = solve_triangular(factor, H.T, trans="T")
-        leverage = np.einsum("pn,pn->n", root, root)
-        residuals[block] = (y[block] - H @ weights) / (1.0 - leverage)
+        residuals[block] = left_out_residuals(basis.features(X[block]), y[block], factor, weights)
     return residuals

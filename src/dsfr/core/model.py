@@ -25,6 +25,8 @@ class Predictor:
     target_scale: float
     shares: Array
     """Each rule's share of the training rows (its cluster's mass over all mass); empty for wavelets."""
+    limits: Ranges | None = None
+    """Beyond these a feature counts as lying at their end; None: it is taken as it is."""
 
     @property
     def n_features(self) -> int:
@@ -38,8 +40,12 @@ class Predictor:
         """
         fast = worthwhile(len(X)) if fast is None else fast
         chunk_fn = self._compiled_chunk if fast and isinstance(self.basis, Rules) else self._plain_chunk
-        parts = each_chunk(lambda chunk: chunk_fn(X[chunk]), len(X))
+        parts = each_chunk(lambda chunk: chunk_fn(self.within_limits(X[chunk])), len(X))
         return self.target_mean + self.target_scale * np.concatenate([np.empty(0), *parts])
+
+    def within_limits(self, X: Array) -> Array:
+        """Rows as the model sees them, unscaled."""
+        return X if self.limits is None else self.limits.clip(X)
 
     def _plain_chunk(self, X: Array) -> Array:
         # einsum adds each row's products in the same order whatever the number of rows; BLAS does not.

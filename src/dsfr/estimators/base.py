@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
@@ -107,17 +108,37 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             warnings.warn(message, category, stacklevel=3)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later."""
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later.
+
+        With ``return_std``, also the standard deviation of a new observation at every row (noise, what the labels leave
+        open about the weights, and how far models are apart). That needs a fit with ``uncertainty=True``.
+        """
         check_is_fitted(self, "model_")
-        if is_lazy(X):
-            return predict_lazily(self.model_, X)  # type: ignore[no-any-return]
-        if _is_scan(X):
+        if is_lazy(X) and not return_std:
+            return predict_lazily(self.model_, X)
+        if _is_scan(X) and not return_std:
             return self.model_.predict(X)
+        X = self._rows(X)
+        predictions = self.model_.predict_rows(X)
+        return (predictions, self.model_.deviations(X)) if return_std else predictions
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """Lower and upper end, for every row, of an interval that holds its target with probability ``coverage``.
+
+        Conformal: as wide as leave-one-out errors on the labels of all agents were, whatever their distribution.
+        Needs a fit with ``uncertainty=True``; shape (n, 2).
+        """
+        check_is_fitted(self, "model_")
+        half = self.model_.half_width(coverage)
+        middle = np.asarray(self.predict(X))
+        return np.stack([middle - half, middle + half], axis=1)
+
+    def _rows(self, X: Any) -> Array:
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         _check_finite(X, self.model_.feature_names)
-        predictions: Array = self.model_.predictor.predict(X)
-        return predictions
+        rows: Array = X
+        return rows
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on the labelled rows; rows with a NaN target do not count."""
@@ -199,8 +220,10 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.termination_ = training.termination
         self.n_rounds_ = self.ledger_.rounds
         self.model_ = self._model(training.predictor, training, settings)
-        for name in ("agent_models_", "tuned_"):
+        for name in ("agent_models_", "tuned_", "models_"):
             self.__dict__.pop(name, None)
+        if training.models:
+            self.models_ = [dict(model) for model in training.models]
         if settings.tune is not None:
             self.tuned_ = _tuned(training, settings)
         if training.copies:
@@ -210,6 +233,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def _model(self, predictor: Predictor, training: Training, settings: Settings) -> Model:
         return Model(
             predictor=predictor,
+            mixture=training.mixture,
             feature_names=self._feature_names(),
             target_name=self._target_name,
             settings=asdict(settings),
@@ -221,12 +245,14 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
                 **({"tuned": _tuned(training, settings)} if settings.tune else {}),
+                **({"models": [dict(model) for model in training.models]} if training.models else {}),
             },
         )
 
 
 _NOT_SETTINGS = frozenset(
     {
+        "auto",
         "n_agents",
         "engine",
         "precision",
@@ -240,6 +266,19 @@ _NOT_SETTINGS = frozenset(
 )
 
 
+AUTO: dict[str, Any] = {
+    "scaling": "robust",
+    "firing": "mean",
+    "relevance": "slopes",
+    "tune": "evidence",
+    "n_models": "auto",
+    "uncertainty": True,
+    "solver": "exact",
+    "tol": 1e-2,
+}
+"""What ``auto=True`` stands for, where nothing else is asked for."""
+
+
 def training_seed(random_state: Any) -> int:
     """Seed of all that is random in a training, its graph included."""
     return int(check_random_state(random_state).randint(2**31 - 1))
@@ -248,6 +287,8 @@ def training_seed(random_state: Any) -> int:
 def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
     """Settings from an estimator's parameters, which have the same names."""
     told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
+    if getattr(estimator, "auto", False):
+        told |= {name: value for name, value in AUTO.items() if told[name] == _defaults(estimator)[name]}
     ranges = estimator.feature_ranges
     if ranges is not None:
         bounds = check_array(ranges, dtype=np.float64, input_name="feature_ranges")
@@ -310,6 +351,11 @@ def _dtype(precision: Any) -> npt.DTypeLike:
 def _is_scan(X: Any) -> bool:
     """Whether rows come from a `dsfr.scan`; those who never make one need not load what reads files."""
     return hasattr(X, "shards")
+
+
+def _defaults(estimator: DistributedRegressor) -> dict[str, Any]:
+    parameters = signature(type(estimator).__init__).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters}
 
 
 def _plain(value: Any) -> Any:

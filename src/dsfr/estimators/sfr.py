@@ -34,15 +34,42 @@ class SFRRegressor(DistributedRegressor):
         Weight of the graph Laplacian (eta).
     ridge : float, default=0.1
         Weight of the squared norm of the weights (mu), for targets of deviation 1.
-    tune : {"evidence", None}, default=None
+    auto : bool, default=False
+        Choose everything from the training data: ``scaling="robust"``, ``firing="mean"``, ``relevance="slopes"``,
+        ``tune="evidence"``, ``n_models="auto"``, ``uncertainty=True``, ``solver="exact"`` and ``tol=1e-2`` (of the
+        clusters), for each of these that is not given another value than its default. ``n_rules`` then is the smallest
+        number of rules that is tried.
+    tune : {"evidence", "loo", None}, default=None
         "evidence" chooses ``ridge`` and the weight of the penalty (``consistency`` or ``smoothness``) by the marginal
         likelihood of the labels, from the summed statistics alone: no label is held out, nothing more is sent, and the
-        values given for these are not used. The weights then come from sums, whatever the solver. ``tuned_`` has what
-        was chosen.
+        values given for these are not used. "loo" chooses them by leave-one-out errors, in two more rounds. The weights
+        then come from sums, whatever the solver. ``tuned_`` has what was chosen.
+    n_models : int or "auto", default=1
+        Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
+        different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
+        its chance variation) or are stacked on leave-one-out predictions (``tune="loo"``). "auto" takes three numbers
+        of rules, and more while they help. `explain` shows the strongest.
+    scaling : {"range", "robust"}, default="range"
+        Features from their lowest to their highest value become -1 to 1; or "robust", for a few odd rows among many:
+        units are standard deviations, features are cut off at the quantiles 1/n and 1 - 1/n (n labels: beyond, less
+        than one label is expected), targets at ``sqrt(n/2)`` interquartile ranges from the quartiles. Quantiles are
+        found by counting, in five more rounds.
+    relevance : {"slopes", None}, default=None
+        "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
+        trained three times for that. Only clusters change: every rule base is an ordinary one.
+    firing : {"sum", "mean"}, default="sum"
+        A rule fires by the sum of squared distances over features, or by their mean ("HTSK"), which keeps many features
+        from leaving a single rule in charge.
+    uncertainty : bool, default=False
+        Keep what `predict` needs for ``return_std`` and `predict_interval`: the posterior of the weights, and counts of
+        leave-one-out errors (three more rounds).
     fuzzifier : float, default=1.1
         Fuzziness of the clusters (alpha), > 1.
     width_scale : float, default=1.0
         Factor on the widths of the fuzzy sets; sqrt(2) gives sets ``exp(-(x-m)^2 / (2 s^2))``.
+    pairs : {"random", "local"}, default="random"
+        Pairs of any two rows; or of near ones, which penalises local bends only. The penalty is rescaled, so that a
+        model of constant curvature pays the same for both.
     n_pairs : int, default=None
         Interpolated pairs per agent, used raw as in the paper. None: as many as the agent has unlabelled rows, at most
         10,000 and rescaled beyond.
@@ -121,8 +148,12 @@ class SFRRegressor(DistributedRegressor):
     termination_ : {"converged", "max_rounds"}
         Whether both stages reached ``tol``.
     tuned_ : dict of str to float
-        With ``tune="evidence"``: the chosen ridge, weight of the penalty, noise (standard deviation, in the target's
-        units) and log evidence; the values given if the labels do not vary.
+        With ``tune``: the chosen ridge, weight of the penalty, noise (standard deviation, in the target's units) and
+        log evidence; the values given if the labels do not vary. Of several models, those of the strongest.
+    models_ : list of dict
+        With several models: share in the average, agreement with it (R^2 over all rows), number of rules,
+        ``width_scale``, whether pairs are near ones, ridge, weight of the penalty, and score (log evidence, or its
+        like) of each.
     agents_ : list of str
         Names of the agents.
     present_ : list of str
@@ -155,13 +186,20 @@ class SFRRegressor(DistributedRegressor):
         self,
         n_rules: int = 5,
         *,
+        auto: bool = False,
         unlabeled: str | None = "icr",
         consistency: float = 0.1,
         smoothness: float = 1e-4,
         ridge: float = 0.1,
         tune: str | None = None,
+        n_models: int | str = 1,
+        scaling: str = "range",
+        relevance: str | None = None,
+        firing: str = "sum",
+        uncertainty: bool = False,
         fuzzifier: float = 1.1,
         width_scale: float = 1.0,
+        pairs: str = "random",
         n_pairs: int | None = None,
         mix_concentration: float = 0.75,
         n_agents: int = 1,
@@ -187,13 +225,20 @@ class SFRRegressor(DistributedRegressor):
         random_state: Any = None,
     ) -> None:
         self.n_rules = n_rules
+        self.auto = auto
         self.unlabeled = unlabeled
         self.consistency = consistency
         self.smoothness = smoothness
         self.ridge = ridge
         self.tune = tune
+        self.n_models = n_models
+        self.scaling = scaling
+        self.relevance = relevance
+        self.firing = firing
+        self.uncertainty = uncertainty
         self.fuzzifier = fuzzifier
         self.width_scale = width_scale
+        self.pairs = pairs
         self.n_pairs = n_pairs
         self.mix_concentration = mix_concentration
         self.n_agents = n_agents

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_c
 from dsfr.core.consensus import RoundInfo, consensus_of, dual_residual, local_centers, rescaled, stalled
 from dsfr.core.rules import Rules, rule_widths
 from dsfr.core.scaling import Ranges, scale_features
+from dsfr.core.slopes import effective_features
 from dsfr.engines import Engine, EngineError
 from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, scalar, unpack
@@ -27,8 +29,8 @@ MEMORY = 10
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
 
-MAX_START_ROWS = 2**16
-"""Rows that a start is found from: the rounds that follow see all of them."""
+MAX_START_ROWS, SAMPLED_ROWS = 2**15, 2**14
+"""Up to so many rows a start is found from all, of longer tables from a sample; the rounds that follow see all rows."""
 
 MAX_ELECTIONS = 10
 """Times that agents are asked who proposes the start, should the chosen one not answer."""
@@ -36,9 +38,33 @@ MAX_ELECTIONS = 10
 Observer = Callable[[RoundInfo], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """What sets one of several rule bases apart from the first."""
+
+    number: int = 0
+    """Random streams are its own."""
+    stretch: Array | None = None
+    """Factor on every scaled feature while clustering, the more relevant the larger; None: 1."""
+
+    def message(self, ranges: Ranges) -> Bundle:
+        """What the start of the clusters must say; nothing for the first rule base, which is as ever."""
+        if self.number == 0 and self.stretch is None:
+            return {}
+        return {**pack(self.ranges(ranges)), "variation": np.asarray(self.number, dtype=np.int64)}
+
+    def ranges(self, ranges: Ranges) -> Ranges:
+        """Ranges to cluster by."""
+        return ranges if self.stretch is None else ranges.stretched(self.stretch)
+
+
+FIRST = Variation()
+
+
 def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (gather): fuzzy c-means on the own rows, by the holder of the ticket alone; the others send nothing."""
-    memory = {**forget(memory), "fuzzifier": broadcast["fuzzifier"]}
+    told = ("fuzzifier", "low", "high")
+    memory = {**forget(memory), **{name: broadcast[name] for name in told if name in broadcast}}
     if not has_ticket(shard, memory, float(broadcast["ticket"])):
         return memory, {}
     return memory, {"centers": local_clustering(shard, memory, broadcast)}
@@ -48,21 +74,24 @@ def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
     """Centers of one agent's rows by fuzzy c-means from a start of its own."""
     seed = int(memory["seed"])
     X = scale_features(start_rows(shard, seed), unpack(Ranges, memory))
-    rng = shard.rng(seed, Purpose.START)
+    # The first stream is that of the only rule base, the second that of tickets.
+    number = int(broadcast.get("variation", 0))
+    rng = shard.rng(seed, Purpose.START, repeat=number + 1 if number else 0)
     return fuzzy_c_means(
         X,
         seed_centers(X, int(broadcast["n_rules"]), rng),
         fuzzifier=float(broadcast["fuzzifier"]),
         tol=float(broadcast["tol"]),
         max_rounds=int(broadcast["max_steps"]),
+        fast=shard.fast,
     )
 
 
 def start_rows(shard: Shard, seed: int) -> Array:
-    """Rows to find a start from: all, or a random `MAX_START_ROWS` of them; unscaled."""
+    """Rows to find a start from: all up to `MAX_START_ROWS`, of more a random `SAMPLED_ROWS`; unscaled."""
     if shard.n_samples <= MAX_START_ROWS:
         return pick(shard.rows, np.arange(shard.n_samples))
-    chosen = shard.rng(seed, Purpose.SAMPLE).choice(shard.n_samples, MAX_START_ROWS, replace=False, shuffle=False)
+    chosen = shard.rng(seed, Purpose.SAMPLE).choice(shard.n_samples, SAMPLED_ROWS, replace=False, shuffle=False)
     return pick(shard.rows, np.sort(chosen))
 
 
@@ -122,22 +151,28 @@ def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 
 
 def agree_rules(
-    engine: Engine, settings: Settings, population: Population, observe: Observer
+    engine: Engine, settings: Settings, population: Population, observe: Observer, variation: Variation = FIRST
 ) -> tuple[Rules, Array, bool]:
     """Rules over all agents' rows, each rule's share of the rows, and whether the centers have converged."""
-    start = _start(engine, settings, population)
+    start = _start(engine, settings, population, variation)
     if settings.sums_only or engine.n_agents == 1:
         centers, converged = _exact_centers(engine, settings, start, observe)
     else:
         centers, converged = _consensus_centers(engine, settings, population, start, observe)
-    return *rules_about(engine, settings, centers), converged
+    rules, shares = rules_about(engine, settings, centers, variation.stretch)
+    return rules, shares, converged
 
 
-def rules_about(engine: Engine, settings: Settings, centers: Array) -> tuple[Rules, Array]:
-    """Rules with these centers and widths from all agents' rows, and each rule's share of the rows."""
+def rules_about(
+    engine: Engine, settings: Settings, centers: Array, stretch: Array | None = None
+) -> tuple[Rules, Array]:
+    """Rules with these (stretched) centers and widths from all agents' rows, and each rule's share of the rows."""
+    stretch = np.ones(centers.shape[1]) if stretch is None else stretch
     spread = _agree_spread(engine, settings, centers)
-    rules = Rules(centers, rule_widths(spread.variances, settings.width_scale))
-    return rules, spread.mass / spread.mass.sum()
+    # The mean of squared distances over features, not their sum, is the same as sets that are wider by this factor.
+    factor = np.sqrt(effective_features(stretch)) if settings.firing == "mean" else 1.0
+    widths = rule_widths(spread.variances, settings.width_scale * factor)
+    return Rules(centers / stretch, widths / stretch), spread.mass / spread.mass.sum()
 
 
 def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_STEPS) -> Bundle:
@@ -151,12 +186,13 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_
     }
 
 
-def _start(engine: Engine, settings: Settings, population: Population) -> Array:
+def _start(engine: Engine, settings: Settings, population: Population, variation: Variation = FIRST) -> Array:
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
     max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
     ticket = population.ticket
     for _ in range(MAX_ELECTIONS):
-        answers = engine.gather("start_centers", start_message(settings, ticket, max_steps))
+        message = start_message(settings, ticket, max_steps) | variation.message(population.ranges)
+        answers = engine.gather("start_centers", message)
         if answers:
             return answers[0]["centers"]
         # The holder of the highest ticket has gone: let those who are there draw again.

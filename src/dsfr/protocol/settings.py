@@ -26,9 +26,15 @@ class Settings:
     smoothness: float = 1e-4
     ridge: float = 0.1
     tune: str | None = None
+    n_models: int | str = 1
+    scaling: str = "range"
+    relevance: str | None = None
+    firing: str = "sum"
+    uncertainty: bool = False
     fuzzifier: float = 1.1
     width_scale: float = 1.0
     width_pooling: str = "exact"
+    pairs: str = "random"
     n_pairs: int | None = None
     mix_concentration: float = 0.75
     refresh_pairs: bool = False
@@ -59,6 +65,26 @@ class Settings:
             )
         if self.solver == "decentralized":
             self._check_decentralized()
+        self._check_averaging()
+
+    def _check_averaging(self) -> None:
+        """Refuse what several rule bases, or one that is learnt in steps, cannot be combined with."""
+        if self.n_models != 1 and self.tune is None:
+            raise ValueError(
+                f"n_models={self.n_models!r} needs tune: models are weighed by what the labels say of them. "
+                "Take tune='evidence', or leave out n_models"
+            )
+        if self.uncertainty and not self.sums_for_weights:
+            raise ValueError(
+                f"uncertainty=True needs summed statistics, which solver={self.solver!r} does not share: take "
+                "solver='exact' or tune='evidence'"
+            )
+        special = {"n_models": 1, "scaling": "range", "relevance": None, "uncertainty": False, "tune": None}
+        plain_only = "rounds='few'" if self.rounds == "few" else "wavelets" if self.basis == "wavelets" else ""
+        allowed = {"tune": ("evidence", None)} if plain_only == "rounds='few'" else {"tune": ("evidence", "loo", None)}
+        for name, value in special.items() if plain_only else ():
+            if getattr(self, name) not in allowed.get(name, (value,)):
+                raise ValueError(f"{name}={getattr(self, name)!r} does not go with {plain_only}: leave it at {value!r}")
 
     def _check_decentralized(self) -> None:
         """Refuse what needs a coordinator."""
@@ -69,6 +95,11 @@ class Settings:
             "width_pooling": "exact",
             "refresh_pairs": False,
             "relaxation": 1.0,
+            "n_models": 1,
+            "scaling": "range",
+            "relevance": None,
+            "firing": "sum",
+            "uncertainty": False,
         }
         for name, value in needs.items():
             if getattr(self, name) != value:
@@ -89,6 +120,11 @@ class Settings:
     def sums_for_weights(self) -> bool:
         """Whether the weights come from summed statistics: tuning needs these, and leaves nothing to agree on."""
         return self.sums_only or self.tune is not None
+
+    @property
+    def several_bases(self) -> bool:
+        """Whether rule bases follow each other, each learning from those before."""
+        return self.n_models != 1 or self.relevance is not None
 
     @property
     def unlabeled_weight(self) -> float:
@@ -137,7 +173,16 @@ _RULES = {
     "consistency": _number(0, "a number >= 0; 0 ignores the interpolated pairs", strict=False),
     "smoothness": _number(0, "a number >= 0; 0 ignores the graph", strict=False),
     "ridge": _number(0, "a number > 0, or the weights are not determined; usual values are 1e-3 to 1", strict=True),
-    "tune": _one_of("evidence", None),
+    "tune": _one_of("evidence", "loo", None),
+    "n_models": _Rule(
+        lambda value: value == "auto" or _count(1, "").holds(value),
+        "a whole number >= 1, or 'auto' to go on while more rules help",
+    ),
+    "scaling": _one_of("range", "robust"),
+    "relevance": _one_of("slopes", None),
+    "firing": _one_of("sum", "mean"),
+    "uncertainty": _Rule(lambda value: isinstance(value, bool), "True or False"),
+    "pairs": _one_of("random", "local"),
     "fuzzifier": _number(1, "a number > 1 (1 is hard clustering); usual values are 1.1 to 3", strict=True),
     "width_scale": _number(0, "a number > 0; 1 is the paper's width", strict=True),
     "width_pooling": _one_of("exact", "paper"),

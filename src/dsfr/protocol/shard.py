@@ -15,6 +15,9 @@ from dsfr.core.arrays import Array
 from dsfr.core.compiled import worthwhile
 from dsfr.protocol.rows import ArrayRows, Batch, Rows
 
+MAX_COUNTED = 2**16
+"""Numbers of agents below this are counted, which takes one pass."""
+
 
 class Purpose(IntEnum):
     """What a random stream is for; streams of different purposes are independent."""
@@ -81,7 +84,8 @@ def make_shards(X: Array, y: Array, agents: npt.NDArray[Any]) -> dict[str, Shard
     fast = worthwhile(len(y))
     if len(names) == 1:  # nothing to sort out, so nothing to copy
         return {names[0]: Shard(ArrayRows(X, y), agent_key(names[0]), fast)}
-    order, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=len(names))
+    small = owners.astype(np.uint16) if len(names) < 2**16 else owners  # which numpy sorts in linear time
+    order, counts = np.argsort(small, kind="stable"), np.bincount(owners, minlength=len(names))
     parts = np.split(order, np.cumsum(counts)[:-1])
     tables = {name: ArrayRows(X[part], y[part]) for name, part in zip(names, parts, strict=True)}
     return {name: Shard(rows, agent_key(name), fast) for name, rows in tables.items()}
@@ -89,7 +93,15 @@ def make_shards(X: Array, y: Array, agents: npt.NDArray[Any]) -> dict[str, Shard
 
 def distinct_names(agents: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Names of the agents, sorted, and for every row the position of its owner's."""
-    values, position = np.unique(agents if agents.dtype.kind in "biuU" else agents.astype(str), return_inverse=True)
+    values, position = _distinct(agents if agents.dtype.kind in "biuU" else agents.astype(str))
     # Numbers are compared as such, which is faster, but sorted by their names.
     names, place = np.unique(values.astype(str), return_inverse=True)
     return [str(name) for name in names], place[position]
+
+
+def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Distinct values, sorted, and the position of each; small numbers are counted and not sorted."""
+    if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() < MAX_COUNTED:
+        there = np.bincount(values) > 0
+        return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+    return np.unique(values, return_inverse=True)

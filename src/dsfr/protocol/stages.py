@@ -12,16 +12,32 @@ from dsfr.bundles import Bundle
 from dsfr.engines import Task, Tasks
 
 STAGES = {
-    "survey": ("measure", "agree", "draw_ticket", "introduce", "flood", "count", "average", "announce"),
+    "survey": (
+        "measure",
+        "tally",
+        "spread_within",
+        "agree",
+        "draw_ticket",
+        "introduce",
+        "flood",
+        "count",
+        "average",
+        "announce",
+    ),
     "start": ("start_centers", "local_clusters", "propose"),
     "clusters": ("cluster_sums", "cluster_consensus", "count_and_sum", "place_centers", "neighbor_centers"),
     "widths": ("cluster_spread", "local_spread", "spread_out"),
-    "statistics": ("statistics", "prepare_weights", "prepare_copies"),
+    "statistics": ("statistics", "prepare_weights", "prepare_copies", "left_out_errors"),
+    "averaging": ("square_slopes", "stack", "compare", "score", "tally_errors"),
     "weights": ("weight_consensus", "start_copies", "neighbor_weights", "tell_copy"),
 }
 """Stages of a training and their tasks; what the coordinator does and what is not listed is the stage "other"."""
 PASSES = {
     "measure": 1,
+    "tally": 1,
+    "spread_within": 1,
+    "square_slopes": 1,
+    "compare": 1,
     "agree": 1,
     "introduce": 1,
     "count": 1,

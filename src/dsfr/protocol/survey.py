@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.bundles import Bundle
-from dsfr.core.arrays import CHUNK_ROWS, row_blocks
+from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
 from dsfr.core.scaling import NEVER, Moments, Ranges
+from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.protocol.packing import scalar
 from dsfr.protocol.settings import Settings
@@ -28,6 +29,8 @@ class Population:
     n_samples: float
     ticket: float
     """The highest ticket; its holder proposes the start centers."""
+    limits: Ranges | None = None
+    """Beyond these, features count as lying at their end."""
 
 
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -42,7 +45,8 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
     ranges, target = Ranges.none(shard.n_features), Ranges.none(1)
     for X, y in shard.batches():
-        ranges |= Ranges.of(X)
+        for part in each_chunk(lambda chunk, X=X: Ranges.of(X[chunk]), len(X), SUM_ROWS):  # type: ignore[misc]
+            ranges |= part
         target |= Ranges.of(y[~np.isnan(y), None])
     # Where ranges are declared, agents do not tell theirs.
     own = {} if "declared" in broadcast else {"high": ranges.high, "minus_low": -ranges.low}

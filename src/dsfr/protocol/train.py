@@ -10,18 +10,20 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.consensus import RoundInfo
 from dsfr.core.evidence import Tuned
+from dsfr.core.mixture import Mixture
 from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine, NeighborEngine, Tasks
-from dsfr.protocol import clusters, decentralized, few, survey, weights
+from dsfr.protocol import bases, calibration, choosing, clusters, decentralized, few, limits, survey, weights
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose
 from dsfr.protocol.threads import single_threaded_blas
 
-TASKS: Tasks = {
-    "identify": survey.identify,
+_TASKS: Tasks = {
     "measure": survey.measure,
+    "tally": limits.tally,
+    "spread_within": limits.spread_within,
     "agree": survey.agree,
     "draw_ticket": survey.draw_ticket,
     "start_centers": clusters.start_centers,
@@ -34,6 +36,10 @@ TASKS: Tasks = {
     "statistics": weights.statistics,
     "prepare_weights": weights.prepare_weights,
     "weight_consensus": weights.weight_consensus,
+    "left_out_errors": choosing.left_out_errors,
+    "square_slopes": bases.square_slopes,
+    "stack": bases.stack,
+    "compare": calibration.compare,
     "introduce": decentralized.introduce,
     "flood": decentralized.flood,
     "propose": decentralized.propose,
@@ -47,6 +53,11 @@ TASKS: Tasks = {
     "start_copies": decentralized.start_copies,
     "neighbor_weights": decentralized.neighbor_weights,
     "tell_copy": decentralized.tell_copy,
+}
+TASKS: Tasks = {name: limits.within_limits(task) for name, task in _TASKS.items()} | {
+    "identify": survey.identify,
+    "score": calibration.score,
+    "tally_errors": calibration.tally_errors,
 }
 """Everything an agent can be asked to do."""
 
@@ -62,7 +73,11 @@ class Training:
     n_samples: int
     n_labeled: int
     tuned: Tuned | None = None
-    """Weight, ridge and noise that were chosen by evidence, if asked for."""
+    """Weight, ridge and noise that were chosen from the labels, if asked for; of the strongest of several models."""
+    mixture: Mixture | None = None
+    """Several models and how sure they are, if asked for; ``predictor`` is the strongest of them."""
+    models: tuple[dict[str, float], ...] = ()
+    """What sets each of several models apart, and its part in the average."""
     copies: dict[str, Predictor] = field(default_factory=dict)
     """Without a coordinator: the predictor of every agent, of which ``predictor`` is the first."""
 
@@ -90,19 +105,63 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
 
     if settings.solver == "decentralized" and engine.n_agents > 1:
         return _train_copies(engine, settings, history, observe)
+    if settings.several_bases or settings.uncertainty:
+        return _train_mixture(engine, settings, history, observe)
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found = weights.agree_weights(engine, settings, basis, population.target, observe)
     target = population.target
     stages = ((clusters.STAGE, clustered), (weights.STAGE, found.converged))
     return Training(
-        predictor=Predictor(population.ranges, basis, found.weights, target.mean, target.deviation, shares),
+        predictor=Predictor(
+            population.ranges, basis, found.weights, target.mean, target.deviation, shares, population.limits
+        ),
         history=history,
         unconverged=tuple(stage for stage, done in stages if not done),
         n_samples=int(population.n_samples),
         n_labeled=int(target.n),
         tuned=found.tuned,
     )
+
+
+def _train_mixture(
+    engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
+) -> Training:
+    """Rule bases one after the other, averaged; and how sure their average is."""
+    population = limits.agree_scaling(engine, settings)
+    trained, shares = bases.agree_bases(engine, settings, population, observe)
+    strongest = trained[int(shares.argmax())]
+    agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
+    mixture = calibration.calibrate(engine, population, trained, shares, sure=settings.uncertainty)
+    several = len(trained) > 1 or settings.uncertainty
+    done = {
+        clusters.STAGE: all(base.converged for base in trained),
+        weights.STAGE: all(base.found.converged for base in trained),
+    }
+    return Training(
+        predictor=mixture.strongest,
+        history=history,
+        unconverged=tuple(stage for stage, converged in done.items() if not converged),
+        n_samples=int(population.n_samples),
+        n_labeled=int(population.target.n),
+        tuned=strongest.tuned,
+        mixture=mixture if several else None,
+        models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
+    )
+
+
+def _described(base: bases.Base, share: float, agreed: float) -> dict[str, float]:
+    found = base.found
+    return {
+        "share": share,
+        "agreement": agreed,
+        "n_rules": len(base.rules.centers),
+        "width_scale": base.settings.width_scale,
+        "near_pairs": float(base.settings.pairs == "local"),
+        "ridge": found.ridge,
+        "unlabeled_weight": found.unlabeled_weight,
+        "score": base.score,
+    }
 
 
 def _train_copies(
@@ -128,5 +187,5 @@ def _agree_basis(
         return population, Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
     if settings.rounds == "few" and engine.n_agents > 1:
         return *few.few_rounds_rules(engine, settings, observe), True
-    population = survey.survey(engine, settings)
+    population = limits.agree_scaling(engine, settings)
     return population, *clusters.agree_rules(engine, settings, population, observe)

@@ -19,7 +19,7 @@ from dsfr.core.consensus import (
     rescaled,
     spectral_penalty,
 )
-from dsfr.core.consistency import PairDraw, gap_gram
+from dsfr.core.consistency import POOL_ROWS, PairDraw, gap_gram, near_pairs
 from dsfr.core.evidence import Tuned, maximize_evidence
 from dsfr.core.features import Basis
 from dsfr.core.graph import laplacian_gram
@@ -29,6 +29,7 @@ from dsfr.core.scaling import Moments, Ranges, scale_features
 from dsfr.core.statistics import Quadratic, Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
+from dsfr.protocol.choosing import minimize_left_out
 from dsfr.protocol.clusters import Observer
 from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
 from dsfr.protocol.packing import pack, pack_statistics, scalar, unpack, unpack_basis, unpack_statistics
@@ -98,18 +99,41 @@ class Solution:
     weights: Array
     converged: bool = True
     tuned: Tuned | None = None
-    """What was chosen by evidence, if anything was."""
+    """What was chosen from the labels, if anything was."""
+    statistics: Statistics | None = None
+    """The sums that the weights come from, if they do."""
+    unlabeled_weight: float = 0.0
+    ridge: float = 0.0
+
+    def factor(self) -> Array:
+        """Upper Cholesky factor of the system that was solved.
+
+        Raises
+        ------
+        ValueError
+            If agents did not share their statistics.
+        """
+        if self.statistics is None:
+            raise ValueError("only weights from summed statistics have a system to factor: take solver='exact'")
+        quadratic = self.statistics.quadratic(self.unlabeled_weight)
+        return cholesky(quadratic.curvature + self.ridge * np.eye(len(self.weights)))
 
 
 def agree_weights(
-    engine: Engine, settings: Settings, basis: Rules | Wavelets, target: Moments, observe: Observer
+    engine: Engine,
+    settings: Settings,
+    basis: Rules | Wavelets,
+    target: Moments,
+    observe: Observer,
+    varied: Bundle | None = None,
 ) -> Solution:
-    """Weights that minimise the pooled objective."""
+    """Weights that minimise the pooled objective; ``varied`` is what agents must know of one of several rule bases."""
     broadcast = {
         **basis.arrays(),
         "target_mean": scalar(target.mean),
         "target_scale": scalar(target.deviation),
         **penalty_on_unlabeled(settings),
+        **(varied or {}),
     }
     if settings.sums_for_weights or engine.n_agents == 1:
         return _exact_weights(engine, settings, broadcast, observe)
@@ -118,7 +142,7 @@ def agree_weights(
 
 def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Solution:
     total = unpack_statistics(engine.sum("statistics", broadcast))
-    tuned = maximize_evidence(total) if settings.tune == "evidence" else None
+    tuned = _tune(engine, settings, broadcast, total)
     weight, ridge = settings.unlabeled_weight, settings.ridge
     if tuned is not None:
         weight, ridge = tuned.unlabeled_weight, tuned.ridge
@@ -127,7 +151,13 @@ def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observ
     bound = relative_error_bound(quadratic.gradient(weights) + ridge * weights, weights, ridge)
     objective = quadratic.value(weights) + ridge / 2 * float(weights @ weights)
     observe(RoundInfo(STAGE, 1, objective, 0.0, 0.0, bound))
-    return Solution(weights, tuned=tuned)
+    return Solution(weights, tuned=tuned, statistics=total, unlabeled_weight=weight, ridge=ridge)
+
+
+def _tune(engine: Engine, settings: Settings, broadcast: Bundle, total: Statistics) -> Tuned | None:
+    if settings.tune == "loo":
+        return minimize_left_out(engine, broadcast, total)
+    return maximize_evidence(total) if settings.tune == "evidence" else None
 
 
 def _consensus_weights(
@@ -187,9 +217,11 @@ def penalty_on_unlabeled(settings: Settings) -> Bundle:
     """Which penalty, told by the presence of its numbers."""
     if settings.unlabeled == "icr":
         n_pairs = AS_MANY_AS_ROWS if settings.n_pairs is None else settings.n_pairs
+        near = {"near": scalar(1.0)} if settings.pairs == "local" else {}
         return {
             "n_pairs": np.asarray(n_pairs, dtype=np.int64),
             "mix_concentration": scalar(settings.mix_concentration),
+            **near,
         }
     if settings.unlabeled == "graph":
         n_neighbors = 0 if settings.graph == "full" else settings.n_neighbors
@@ -199,7 +231,7 @@ def penalty_on_unlabeled(settings: Settings) -> Bundle:
 
 def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistics:
     """Statistics of an agent's own rows."""
-    basis, ranges = unpack_basis(broadcast), unpack(Ranges, memory)
+    basis, ranges = unpack_basis(broadcast), told_ranges(memory, broadcast)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     with single_threaded_blas():
         parts = (
@@ -208,8 +240,8 @@ def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistic
             for part in Statistics.parts(X, (y - mean) / scale, basis, ranges, fast=shard.fast)
         )
         labeled = sum(parts, Statistics.none(basis.n_outputs))
-    if "n_pairs" in broadcast:
-        return replace(labeled, unlabeled_gram=_pair_gram(shard, memory, broadcast, basis))
+        if "n_pairs" in broadcast:
+            return replace(labeled, unlabeled_gram=_pair_gram(shard, memory, broadcast, basis))
     if "n_neighbors" in broadcast:
         X = scale_features(collect(shard.rows)[0], ranges)
         gram = laplacian_gram(X, basis, n_neighbors=int(broadcast["n_neighbors"]) or None)
@@ -217,14 +249,26 @@ def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistic
     return labeled
 
 
+def told_ranges(memory: Bundle, broadcast: Bundle) -> Ranges:
+    """Ranges to scale by: those told with the task, else those kept (by which, with several bases, one clusters)."""
+    return unpack(Ranges, broadcast if "low" in broadcast else memory)
+
+
 def _pair_gram(shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
     """``B'B`` of freshly drawn pairs: their numbers are drawn first, so that one pass finds the rows."""
     n_pairs, n_unlabeled = int(told["n_pairs"]), shard.n_samples - shard.rows.n_labeled
     draw = PairDraw(None if n_pairs == AS_MANY_AS_ROWS else n_pairs, float(told["mix_concentration"]))
-    pairs = draw.pairs(n_unlabeled, shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat))
-    wanted, pairs = pairs.compact()
-    X = scale_features(pick(shard.rows, wanted, unlabeled=True), unpack(Ranges, memory))
-    return draw.weight(n_unlabeled) * gap_gram(X, pairs, basis)
+    rng = shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat or int(told.get("variation", 0)))
+    pairs = draw.pairs(n_unlabeled, rng)
+    near = "near" in told and n_unlabeled > 0
+    pool = rng.integers(n_unlabeled, size=POOL_ROWS) if near else np.empty(0, dtype=np.int64)
+    wanted, pairs, pool = pairs.compact(pool)
+    X = scale_features(pick(shard.rows, wanted, unlabeled=True), told_ranges(memory, told))
+    factor = draw.weight(n_unlabeled)
+    if near:
+        pairs, rescaling = near_pairs(X, pairs, pool, told.get("stretch"))
+        factor *= rescaling
+    return factor * gap_gram(X, pairs, basis)
 
 
 def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:

@@ -78,7 +78,7 @@ class Scan:
         """A model's predictions, batch by batch; features are found by name."""
         n_rows = self.count_rows()
         for X in self.features(model.feature_names):
-            yield model.predictor.predict(X, fast=worthwhile(n_rows))
+            yield model.predict_rows(X, fast=worthwhile(n_rows))
 
     def count_rows(self) -> int:
         """Number of rows, from what files say of themselves where they do."""

@@ -1,0 +1,148 @@
+"""Scaling that a few odd rows cannot spoil: limits from quantiles, found by counting, and deviations within them.
+
+A feature is not followed to where hardly any label can be: with n labels, beyond the quantiles 1/n and 1 - 1/n of all
+rows less than one labelled row is expected, and values there count as lying at the limit. A target farther than
+``sqrt(n/2)`` interquartile ranges from the quartiles counts as lying there: so no single label adds more to the squared
+error than half an interquartile range squared for every label there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dsfr.bundles import Bundle
+from dsfr.core.arrays import CHUNK_ROWS, Array, row_blocks
+from dsfr.core.quantiles import ROUNDS, Brackets, counts_below
+from dsfr.core.scaling import Ranges, scale_features
+from dsfr.engines import Engine, Task
+from dsfr.protocol.packing import scalar
+from dsfr.protocol.rows import ArrayRows, Batch, Rows
+from dsfr.protocol.settings import Settings
+from dsfr.protocol.shard import Shard
+from dsfr.protocol.survey import FirstLook, Population, first_look, survey
+
+LEAST_CUT = 0.001
+MOST_CUT = 0.05
+"""Rows cut off on each side at most, however few labels there are."""
+LIMITS = ("limit_low", "limit_high", "target_limits")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedRows:
+    """Rows of another source, with features and targets moved to the limits where they lie beyond."""
+
+    rows: Rows
+    limits: Ranges
+    target_limits: Array
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.rows.n_features
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of rows with a target."""
+        return self.rows.n_labeled
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+        for X, y in self.rows.batches():
+            yield self.limits.clip(X), np.clip(y, *self.target_limits)
+
+
+def within_limits(task: Task) -> Task:
+    """The same task on rows within the limits, once there are any."""
+
+    def limited(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+        known = {**memory, **broadcast}
+        if LIMITS[0] not in known:
+            return task(shard, memory, broadcast)
+        low, high, target = (known[name] for name in LIMITS)
+        rows: Rows = LimitedRows(shard.rows, Ranges(low, high), target)
+        if isinstance(shard.rows, ArrayRows):
+            rows = ArrayRows(*next(rows.batches()))
+        return task(replace(shard, rows=rows), memory, broadcast)
+
+    return limited
+
+
+def tally(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): how many values of each feature, and of the target, lie at or below each threshold."""
+    thresholds, target = broadcast["thresholds"], broadcast["target_thresholds"]
+    counts, target_counts = np.zeros_like(thresholds), np.zeros_like(target)
+    for X, y in shard.batches():
+        known = y[~np.isnan(y)]
+        target_counts += [counts_below(known, row) for row in target]
+        for j in range(shard.n_features):
+            counts[:, j] += [counts_below(X[:, j], row) for row in thresholds[:, j]]
+    n_samples, n_labeled = scalar(shard.n_samples), scalar(shard.rows.n_labeled)
+    return memory, {"counts": counts, "target_counts": target_counts, "n_samples": n_samples, "n_labeled": n_labeled}
+
+
+def spread_within(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): keep the limits; add up the features within them, and their squares, in units of the limits."""
+    limits = Ranges(broadcast["limit_low"], broadcast["limit_high"])
+    total, square = np.zeros(shard.n_features), np.zeros(shard.n_features)
+    for X, _ in shard.batches():
+        for block in row_blocks(len(X), CHUNK_ROWS):
+            scaled = scale_features(X[block], limits)
+            total += scaled.sum(axis=0)
+            square += (scaled**2).sum(axis=0)
+    kept = {name: broadcast[name] for name in LIMITS}
+    return {**memory, **kept}, {"total": total, "square": square, "n_samples": scalar(shard.n_samples)}
+
+
+def agree_scaling(engine: Engine, settings: Settings) -> Population:
+    """Ranges and target as the settings have it: by extremes in two rounds, or robustly in a few more."""
+    if settings.scaling == "range":
+        return survey(engine, settings)
+    look = first_look(engine, settings)
+    limits, target = _find_limits(engine, look)
+    message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
+    ranges = _deviations(engine.sum("spread_within", message), limits)
+    middle, half = float(target.sum() / 2.0), float((target[1] - target[0]) / 2.0)
+    look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
+    return replace(look.population(engine.sum("agree", look.message())), limits=limits)
+
+
+def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
+    features = Brackets(np.stack([look.ranges.low] * 2), np.stack([look.ranges.high] * 2))
+    unit = look.target_unit
+    quartiles = Brackets(np.full(2, look.target_origin - unit), np.full(2, look.target_origin + unit))
+    for _ in range(ROUNDS):
+        asked = {"thresholds": features.thresholds(), "target_thresholds": quartiles.thresholds()}
+        counted = engine.sum("tally", asked)
+        n_samples, n_labeled = float(counted["n_samples"]), float(counted["n_labeled"])
+        cut = float(np.clip(1.0 / n_labeled, LEAST_CUT, MOST_CUT))
+        wanted = np.ceil(n_samples * np.array([cut, 1.0 - cut]))[:, None]
+        features = features.narrowed(counted["counts"], np.broadcast_to(wanted, features.low.shape))
+        quartiles = quartiles.narrowed(counted["target_counts"], np.ceil(n_labeled * np.array([0.25, 0.75])))
+    return Ranges(*features.high), _target_limits(quartiles.high, look, n_labeled)
+
+
+def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array:
+    """Limits of the target, never wider than the targets are; none but these where half of them are equal."""
+    ends = look.target_origin + look.target_unit * np.array([-1.0, 1.0])
+    reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
+    if not 0.0 < reach < np.inf:
+        return ends
+    limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
+    return limits
+
+
+def _deviations(summed: Bundle, limits: Ranges) -> Ranges:
+    """Ranges of one standard deviation to both sides of the mean; empty where a column is constant."""
+    n = float(summed["n_samples"])
+    mean = summed["total"] / n
+    deviation = np.sqrt(np.maximum(summed["square"] / n - mean**2, 0.0))
+    middle, half = limits.midpoints + limits.half_widths * mean, limits.half_widths * deviation
+    return Ranges(middle - half, middle + half)
