@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -80,8 +81,20 @@ def cluster_client(scheduler: str | None = None) -> Iterator[Any]:
 
 def file_engine(client: Any, paths: Mapping[str, str], tasks: Tasks, read: Callable[[str, str], Any]) -> DaskEngine:
     """An engine over files, each read by ``read(name, path)`` on whatever worker it is needed."""
-    dask, _ = import_dask()
-    return DaskEngine(client, {name: dask.delayed(read)(name, path) for name, path in paths.items()}, tasks)
+    return DaskEngine(client, {name: Recipe(read, name, path) for name, path in paths.items()}, tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to read an agent's rows; followed within the task that needs them, so that they are gone when it ends."""
+
+    read: Callable[[str, str], Any]
+    name: str
+    path: str
+
+    def __call__(self) -> Any:
+        """The rows."""
+        return self.read(self.name, self.path)
 
 
 class DaskEngine:
@@ -92,7 +105,7 @@ class DaskEngine:
     client : distributed.Client
         Client of the cluster.
     shards : mapping
-        What each agent holds, by name: `dask.delayed.Delayed` recipes, computed on the workers.
+        What each agent holds, by name: `Recipe` or `dask.delayed.Delayed`, computed on the workers.
     tasks : mapping
         Tasks by name, importable on the workers.
     """
@@ -204,12 +217,17 @@ class DaskEngine:
             self._decided = True
             limits = [worker["memory_limit"] or 0 for worker in self._client.scheduler_info(-1)["workers"].values()]
             if n_bytes <= HELD_SHARE * sum(limits):
-                self._shards = dict(zip(self._shards, self._client.persist(list(self._shards.values())), strict=True))
+                self._hold_rows()
         if self._scratch is not None and self._rounds % SAVE_EVERY == 0:
             places = {name: self._scratch / f"{number}-{self._rounds}" for number, name in enumerate(self._shards)}
             self.save_memories(places.__getitem__)
             for number in range(self.n_agents):
                 (self._scratch / f"{number}-{self._rounds - 2 * SAVE_EVERY}").unlink(missing_ok=True)
+
+    def _hold_rows(self) -> None:
+        recipes = self._shards.values()
+        shards = [self._dask.delayed(one)() if isinstance(one, Recipe) else one for one in recipes]
+        self._shards = dict(zip(self._shards, self._client.persist(shards), strict=True))
 
     def _wait(self, futures: Any) -> Any:
         try:
@@ -241,6 +259,7 @@ def _run_task(name: str, task: Task, shard: Any, state: tuple[Any, ...], told: b
     """On a worker: memory and contribution of one agent, serialised, and the bytes of its rows."""
     memory = from_bytes(state[0]) if state[0] else {}
     try:
+        shard = shard() if isinstance(shard, Recipe) else shard
         kept, contribution = task(shard, memory, from_bytes(told))
         check_bundle(contribution)
     except Exception as error:
