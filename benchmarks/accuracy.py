@@ -241,6 +241,8 @@ def main() -> None:
         if level in set(results.labels):
             print("\n".join(table(shown, level)))
     print("\n".join(coverage(results)).rstrip())
+    if "50" in set(results.labels):
+        (RESULTS / "accuracy_50.txt").write_text("\n".join(table(shown, "50")).rstrip() + "\n")
     plot(results)
 
 

@@ -22,6 +22,7 @@ NAMES = (
     "rounds",
     "few_rounds",
     "tuning",
+    "accuracy",
     "speed",
     "scaling",
     "memory",
@@ -36,7 +37,7 @@ TABLE = "docs/reproduction/summary.md"
 
 def with_results(readme: str) -> str:
     """The text of a document with every marked block replaced by the stored output of its benchmark or experiment."""
-    blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in NAMES} | {TABLE: "{}"}
+    blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in (*NAMES, "accuracy_50")} | {TABLE: "{}"}
     for path, form in blocks.items():
         if f"<!-- {path} -->" not in readme or not (ROOT / path).exists():
             continue

@@ -97,7 +97,10 @@ def test_a_foreign_file_is_refused(tmp_path, content, message):
 
 def forge(tmp_path, model, metadata=None, **arrays):
     """A file with a right checksum and wrong contents, as an adversary would write it."""
-    contents = {**modelfile._to_arrays(model.predictor), **arrays}
+    own = (
+        modelfile._to_arrays(model.predictor) if model.mixture is None else modelfile._mixture_to_arrays(model.mixture)
+    )
+    contents = {**own, **arrays}
     text = json.dumps(
         {
             "format": 1,
@@ -116,7 +119,7 @@ def forge(tmp_path, model, metadata=None, **arrays):
 @pytest.mark.parametrize(
     ("metadata", "arrays", "message"),
     [
-        ({"format": 2}, {}, "model format 2.*upgrade dsfr"),
+        ({"format": 3}, {}, "model format 3.*upgrade dsfr"),
         ({"format": None}, {}, "model format None"),
         ({"feature_names": ["a"]}, {}, "wrong names or shapes"),
         ({"feature_names": []}, {}, "wrong names or shapes"),
@@ -134,6 +137,32 @@ def forge(tmp_path, model, metadata=None, **arrays):
 def test_a_forged_file_is_refused(tmp_path, model, metadata, arrays, message):
     with pytest.raises(ModelFileError, match=message):
         dsfr.load(forge(tmp_path, model, metadata, **arrays))
+
+
+@pytest.fixture(scope="module")
+def averaged():
+    X, _, y = make_table(0)
+    return SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, y).model_
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"mixture_shares": np.array([0.5, 0.7])}, "shares are not numbers >= 0 that sum to 1"),
+        ({"mixture_shares": np.array([1.5, -0.5])}, "shares are not numbers >= 0 that sum to 1"),
+        ({"mixture_shares": np.array([0.5, 0.25, 0.25])}, "wrong names or shapes"),
+        ({"mixture_shares": np.array([1.0])}, "wrong names or shapes"),
+        ({"member0_factor": np.ones(3)}, "wrong names or shapes"),
+        ({"member0_noise": np.array([-1.0])}, "wrong names or shapes"),
+        ({"member1_limit_low": np.full(3, 1e9)}, "limits are not in order"),
+        ({"score_counts": np.ones(2)}, "wrong names or shapes"),
+        ({"score_counts": -np.arange(400.0)}, "counts of errors are not counts"),
+        ({"extra": np.ones(1)}, "wrong names or shapes"),
+    ],
+)
+def test_a_forged_average_is_refused(tmp_path, averaged, arrays, message):
+    with pytest.raises(ModelFileError, match=message):
+        dsfr.load(forge(tmp_path, averaged, **arrays))
 
 
 def test_a_forged_file_with_right_contents_loads(tmp_path, model):

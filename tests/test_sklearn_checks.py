@@ -6,7 +6,13 @@ from dsfr import LapWNNRegressor, SFRRegressor
 
 
 @parametrize_with_checks(
-    [SFRRegressor(), SFRRegressor(n_agents=2, solver="exact"), SFRRegressor(unlabeled="graph"), LapWNNRegressor()]
+    [
+        SFRRegressor(),
+        SFRRegressor(auto=True),
+        SFRRegressor(n_agents=2, solver="exact"),
+        SFRRegressor(unlabeled="graph"),
+        LapWNNRegressor(),
+    ]
 )
 def test_scikit_learn_accepts_the_estimator(estimator, check):
     check(estimator)

@@ -35,22 +35,23 @@ def statistics(H, y, G):
     return Statistics.of(H, y, Plain(H.shape[1]), G)
 
 
-@given(seeds, powers, powers, st.booleans())
-def test_it_is_the_log_density_of_the_labels(seed, log_weight, log_ridge, penalty):
-    H, y, G = problem(seed, penalty=penalty)
+@given(seeds, powers, powers, st.booleans(), st.sampled_from([(25, 6), (4, 12)]))
+def test_it_is_the_log_density_of_the_labels(seed, log_weight, log_ridge, penalty, shape):
+    n, p = shape  # fewer labels than weights are solved for in another way
+    H, y, G = problem(seed, n, p, penalty=penalty)
     weight, ridge = 10.0**log_weight, 10.0**log_ridge
     evidence = Evidence(statistics(H, y, G))
-    prior = ridge * np.eye(6) + (weight * G if penalty else 0.0)
-    shape = np.eye(len(y)) + H @ np.linalg.solve(prior, H.T)
-    noise = float(y @ np.linalg.solve(shape, y)) / len(y)
+    prior = ridge * np.eye(p) + (weight * G if penalty else 0.0)
+    spread = np.eye(len(y)) + H @ np.linalg.solve(prior, H.T)
+    noise = float(y @ np.linalg.solve(spread, y)) / len(y)
     assert evidence.noise(weight, ridge) == pytest.approx(np.sqrt(noise), rel=1e-6)
-    density = multivariate_normal(np.zeros(len(y)), noise * shape).logpdf(y)
+    density = multivariate_normal(np.zeros(len(y)), noise * spread).logpdf(y)
     assert evidence.value(weight, ridge) == pytest.approx(density, rel=1e-6, abs=1e-6)
 
 
-@given(seeds, powers, powers)
-def test_its_gradient_is_that_of_its_values(seed, log_weight, log_ridge):
-    evidence = Evidence(statistics(*problem(seed)))
+@given(seeds, powers, powers, st.sampled_from([(25, 6), (4, 12)]))
+def test_its_gradient_is_that_of_its_values(seed, log_weight, log_ridge, shape):
+    evidence = Evidence(statistics(*problem(seed, *shape)))
     weight, ridge = 10.0**log_weight, 10.0**log_ridge
     step = np.exp(1e-5)
     by_weight = evidence.value(weight * step, ridge) - evidence.value(weight / step, ridge)

@@ -13,8 +13,10 @@ from dsfr.core.arrays import Array
 
 N_THRESHOLDS = 33
 """Thresholds asked at once, both ends included: each round makes a bracket 32 times shorter."""
-ROUNDS = 4
-"""Rounds that narrow a bracket down to a millionth of its length."""
+MOST_ROUNDS = 12
+"""Rounds that narrow any bracket down to what numbers can tell apart."""
+PRECISION = 1e-6
+"""Of the distance between the lower and the upper quantile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,15 @@ class Brackets:
         share = np.linspace(0.0, 1.0, N_THRESHOLDS)
         # Ends are weighed, not subtracted: their difference may overflow.
         return self.low[..., None] * (1.0 - share) + self.high[..., None] * share
+
+    def are_narrow(self) -> bool:
+        """Whether the quantiles of every column (a first axis of lower and upper one) are known well enough.
+
+        Measured against their distance: one far-off value makes a range long, and a share of that would be too coarse.
+        """
+        apart = self.high[1] - self.high[0]
+        finest = np.spacing(np.abs(self.high))
+        return bool((self.high - self.low <= np.maximum(PRECISION * apart, 4.0 * finest)).all())
 
     def narrowed(self, counts: Array, wanted: Array) -> Brackets:
         """Brackets about the smallest threshold at or below which ``wanted`` values lie, from the counts of all."""

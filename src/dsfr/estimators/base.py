@@ -289,6 +289,8 @@ def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed:
     told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
     if getattr(estimator, "auto", False):
         told |= {name: value for name, value in AUTO.items() if told[name] == _defaults(estimator)[name]}
+    if told.get("n_models", 1) is None:
+        told["n_models"] = 1
     ranges = estimator.feature_ranges
     if ranges is not None:
         bounds = check_array(ranges, dtype=np.float64, input_name="feature_ranges")

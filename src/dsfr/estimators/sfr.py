@@ -44,16 +44,16 @@ class SFRRegressor(DistributedRegressor):
         likelihood of the labels, from the summed statistics alone: no label is held out, nothing more is sent, and the
         values given for these are not used. "loo" chooses them by leave-one-out errors, in two more rounds. The weights
         then come from sums, whatever the solver. ``tuned_`` has what was chosen.
-    n_models : int or "auto", default=1
+    n_models : int, "auto" or None, default=None
         Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
         different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
         its chance variation) or are stacked on leave-one-out predictions (``tune="loo"``). "auto" takes three numbers
-        of rules, and more while they help. `explain` shows the strongest.
+        of rules, and more while they help; None is 1, or "auto" with ``auto=True``. `explain` shows the strongest.
     scaling : {"range", "robust"}, default="range"
         Features from their lowest to their highest value become -1 to 1; or "robust", for a few odd rows among many:
         units are standard deviations, features are cut off at the quantiles 1/n and 1 - 1/n (n labels: beyond, less
         than one label is expected), targets at ``sqrt(n/2)`` interquartile ranges from the quartiles. Quantiles are
-        found by counting, in five more rounds.
+        found by counting, in five to thirteen more rounds.
     relevance : {"slopes", None}, default=None
         "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
         trained three times for that. Only clusters change: every rule base is an ordinary one.
@@ -192,7 +192,7 @@ class SFRRegressor(DistributedRegressor):
         smoothness: float = 1e-4,
         ridge: float = 0.1,
         tune: str | None = None,
-        n_models: int | str = 1,
+        n_models: int | str | None = None,
         scaling: str = "range",
         relevance: str | None = None,
         firing: str = "sum",

@@ -102,10 +102,10 @@ def _agree_base(
     def noted(info: RoundInfo) -> None:
         observe(replace(info, base=variation.number))
 
+    varied = varied_message(population, variation)
     with single_threaded_blas():
         rules, shares, converged = agree_rules(engine, settings, population, noted, variation)
-    varied = varied_message(population, variation)
-    found = agree_weights(engine, settings, rules, population.target, noted, varied)
+        found = agree_weights(engine, settings, rules, population.target, noted, varied)
     mean_squares = _mean_square_slopes(engine, {**rules.arrays(), **varied, "weights": found.weights}, settings)
     return Base(settings, rules, shares, converged, found, mean_squares)
 
@@ -191,8 +191,10 @@ def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     return memory, pack(sums)
 
 
-def mixture_message(population: Population, trained: Sequence[Base], shares: Array) -> Bundle:
-    """All rule bases of a mixture, for agents to predict with, each with the factor of its system."""
+def mixture_message(
+    population: Population, trained: Sequence[Base], shares: Array, *, with_factors: bool = True
+) -> Bundle:
+    """All rule bases of a mixture, for agents to predict with, and with the factors of their systems to leave out."""
     message = {
         **pack(population.ranges),
         "target_mean": scalar(population.target.mean),
@@ -200,7 +202,8 @@ def mixture_message(population: Population, trained: Sequence[Base], shares: Arr
         "shares": shares,
     }
     for i, base in enumerate(trained):
-        arrays = {**base.rules.arrays(), "weights": base.found.weights, "factor": base.found.factor()}
+        factor = {"factor": base.found.factor()} if with_factors else {}
+        arrays = {**base.rules.arrays(), "weights": base.found.weights, **factor}
         message |= {f"{name}_{i}": array for name, array in arrays.items()}
     return message
 
@@ -209,7 +212,8 @@ def told_base(broadcast: Bundle, number: int) -> Bundle:
     """One rule base of a `mixture_message`, with what all have in common."""
     common = ("low", "high", "target_mean", "target_scale")
     own = ("centers", "widths", "weights", "factor")
-    return {name: broadcast[name] for name in common} | {name: broadcast[f"{name}_{number}"] for name in own}
+    told = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
+    return {name: broadcast[name] for name in common} | told
 
 
 def left_out_predictions(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:

@@ -100,7 +100,7 @@ def calibrate(engine: Engine, population: Population, bases: Sequence[Base], sha
 
 def agreement(engine: Engine, population: Population, bases: Sequence[Base], shares: Array) -> Array:
     """R^2 of every rule base's predictions as predictions of the average, over all rows; shape (m,)."""
-    summed = engine.sum("compare", mixture_message(population, bases, shares))
+    summed = engine.sum("compare", mixture_message(population, bases, shares, with_factors=False))
     n = float(summed["n_samples"])
     covariance = summed["products"] / n - np.outer(summed["total"], summed["total"]) / n**2
     variance = float(shares @ covariance @ shares)

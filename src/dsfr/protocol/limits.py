@@ -16,7 +16,7 @@ import numpy as np
 
 from dsfr.bundles import Bundle
 from dsfr.core.arrays import CHUNK_ROWS, Array, row_blocks
-from dsfr.core.quantiles import ROUNDS, Brackets, counts_below
+from dsfr.core.quantiles import MOST_ROUNDS, Brackets, counts_below
 from dsfr.core.scaling import Ranges, scale_features
 from dsfr.engines import Engine, Task
 from dsfr.protocol.packing import scalar
@@ -120,7 +120,7 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
     features = Brackets(np.stack([look.ranges.low] * 2), np.stack([look.ranges.high] * 2))
     unit = look.target_unit
     quartiles = Brackets(np.full(2, look.target_origin - unit), np.full(2, look.target_origin + unit))
-    for _ in range(ROUNDS):
+    for _ in range(MOST_ROUNDS):
         asked = {"thresholds": features.thresholds(), "target_thresholds": quartiles.thresholds()}
         counted = engine.sum("tally", asked)
         n_samples, n_labeled = float(counted["n_samples"]), float(counted["n_labeled"])
@@ -128,6 +128,8 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
         wanted = np.ceil(n_samples * np.array([cut, 1.0 - cut]))[:, None]
         features = features.narrowed(counted["counts"], np.broadcast_to(wanted, features.low.shape))
         quartiles = quartiles.narrowed(counted["target_counts"], np.ceil(n_labeled * np.array([0.25, 0.75])))
+        if features.are_narrow() and quartiles.are_narrow():
+            break
     return Ranges(*features.high), _target_limits(quartiles.high, look, n_labeled)
 
 

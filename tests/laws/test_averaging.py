@@ -1,0 +1,316 @@
+"""Robust scaling, relevance, several rule bases and uncertainty: from sums, the same for any split of the rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dsfr
+from dsfr import SFRRegressor, load
+from dsfr.core.mixture import Scores
+from dsfr.core.rules import Rules
+from dsfr.core.scaling import Ranges
+from dsfr.core.statistics import solve_weights
+from dsfr.engines import InProcessEngine
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.protocol.limits import agree_scaling
+from dsfr.protocol.packing import unpack_basis, unpack_statistics
+from tests.tables import make_table, owners_of, train_on
+
+seeds = st.integers(0, 10_000)
+AUTO = {
+    "scaling": "robust",
+    "firing": "mean",
+    "relevance": "slopes",
+    "tune": "evidence",
+    "n_models": 3,
+    "uncertainty": True,
+    "solver": "exact",
+    "tol": 1e-3,
+    "n_rules": 3,
+}
+
+
+def population_of(X, y, owners, serialize=False, **told):
+    engine = InProcessEngine(list(make_shards(X, y, owners).values()), TASKS, serialize=serialize)
+    return agree_scaling(engine, Settings(scaling="robust", **told))
+
+
+@settings(max_examples=20)
+@given(seeds, st.integers(2, 6))
+def test_limits_and_deviations_do_not_depend_on_who_has_which_rows(seed, n_agents):
+    X, _, y = make_table(seed)
+    whole = population_of(X, y, np.zeros(len(y)))
+    split = population_of(X, y, owners_of(seed, len(y), n_agents), serialize=True)
+    np.testing.assert_array_equal(split.limits.low, whole.limits.low)
+    np.testing.assert_array_equal(split.limits.high, whole.limits.high)
+    np.testing.assert_allclose(split.ranges.low, whole.ranges.low, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(split.target.deviation, whole.target.deviation, rtol=1e-9)
+
+
+@settings(max_examples=20)
+@given(seeds, st.integers(20, 200))
+def test_limits_are_the_quantiles_beyond_which_less_than_one_label_is_expected(seed, n_labels):
+    X, _, y = make_table(seed, n_rows=400, n_labels=n_labels)
+    found = population_of(X, y, np.zeros(len(y)))
+    cut = min(1.0 / n_labels, 0.05)
+    for column, low, high in zip(X.T, found.limits.low, found.limits.high, strict=True):
+        reach = np.ptp(column) * 3e-6
+        expected = np.quantile(column, [cut, 1.0 - cut], method="inverted_cdf")
+        assert expected[0] - 1e-9 <= low <= expected[0] + reach
+        assert expected[1] - 1e-9 <= high <= expected[1] + reach
+        inside = np.clip(column, low, high)
+        middle, half = (found.ranges.midpoints, found.ranges.half_widths)
+        j = int(np.flatnonzero((column == X.T).all(axis=1))[0])
+        np.testing.assert_allclose([middle[j], half[j]], [inside.mean(), inside.std()], rtol=1e-6)
+
+
+def errors_by_scaling(X, y, truth):
+    found = {}
+    for scaling in ("range", "robust"):
+        model = SFRRegressor(scaling=scaling, tune="evidence", random_state=0).fit(X, y)
+        found[scaling] = dsfr.nrmse(truth, model.predict(X))
+    return found
+
+
+def test_one_odd_row_does_not_spoil_a_robust_fit():
+    X, truth, y = make_table(3, n_rows=300, n_labels=60)
+    X[int(np.flatnonzero(np.isnan(y))[0])] = 1e9
+    errors = errors_by_scaling(X, y, truth)
+    assert errors["robust"] < 0.5
+    assert errors["range"] > 1.5 * errors["robust"]
+
+
+def test_one_odd_label_has_bounded_weight_in_a_robust_fit():
+    X, truth, y = make_table(3, n_rows=300, n_labels=60)
+    y[int(np.flatnonzero(~np.isnan(y))[0])] = 1e7
+    errors = errors_by_scaling(X, y, truth)
+    assert errors["robust"] < 1.5
+    assert errors["range"] > 100.0 * errors["robust"]
+
+
+def told_tasks(X, y):
+    """Broadcasts of the tasks whose contributions must add up, as a training would send them."""
+    rng = np.random.default_rng(0)
+    d = X.shape[1]
+    rules = Rules(rng.uniform(-1, 1, (2, d)), rng.uniform(0.5, 2, (2, d)))
+    p = rules.n_outputs
+    known = y[~np.isnan(y)]
+    ranges = Ranges.of(X)
+    common = {"low": ranges.low, "high": ranges.high, "target_mean": np.float64(known.mean())}
+    common = {name: np.asarray(value) for name, value in (common | {"target_scale": np.float64(known.std())}).items()}
+    factor = np.linalg.cholesky(60.0 * np.eye(p) + 0.1).T
+    bases = {f"{name}_{i}": array for i in range(2) for name, array in rules.arrays().items()}
+    bases |= {f"weights_{i}": rng.normal(size=p) for i in range(2)} | {f"factor_{i}": factor for i in range(2)}
+    mixture = common | bases | {"shares": np.array([0.3, 0.7])}
+    thresholds = np.stack([np.linspace(ranges.low, ranges.high, 9, axis=1)] * 2)
+    target = np.stack([np.linspace(known.min(), known.max(), 9)] * 2)
+    return {
+        "tally": {"thresholds": thresholds, "target_thresholds": target},
+        "spread_within": {
+            "limit_low": np.quantile(X, 0.1, axis=0),
+            "limit_high": np.quantile(X, 0.9, axis=0),
+            "target_limits": np.quantile(known, [0.1, 0.9]),
+        },
+        "square_slopes": common | rules.arrays() | {"weights": rng.normal(size=p)},
+        "stack": mixture,
+        "compare": mixture,
+    }
+
+
+@settings(max_examples=15)
+@given(seeds, st.integers(2, 5), st.sampled_from(["tally", "spread_within", "square_slopes", "stack", "compare"]))
+def test_contributions_of_a_split_add_up_to_those_of_the_whole(seed, n_agents, task):
+    X, _, y = make_table(seed)
+    told = told_tasks(X, y)[task]
+    whole = InProcessEngine(list(make_shards(X, y, np.zeros(len(y))).values()), TASKS).sum(task, told)
+    owners = owners_of(seed, len(y), n_agents, skew=0.5)
+    split = InProcessEngine(list(make_shards(X, y, owners).values()), TASKS, serialize=True).sum(task, told)
+    assert whole.keys() == split.keys()
+    for name, array in whole.items():
+        np.testing.assert_allclose(split[name], array, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=8)
+@given(seeds, st.integers(2, 5), st.sampled_from(["evidence", "loo"]))
+def test_messages_as_bytes_and_the_order_of_agents_make_no_difference(seed, n_agents, tune):
+    X, _, y = make_table(seed)
+    owners = owners_of(seed, len(y), n_agents)
+    told = Settings(**AUTO | {"tune": tune}, seed=seed)
+    shards = make_shards(X, y, owners)
+    plain = train(InProcessEngine(dict(shards), TASKS, serialize=False), told)
+    bytes_ = train(InProcessEngine(dict(reversed(shards.items())), TASKS, serialize=True), told)
+    expected, found = plain.mixture.predict(X), bytes_.mixture.predict(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.ptp(expected))
+
+
+@settings(max_examples=6)
+@given(seeds)
+def test_averages_over_agents_are_as_good_as_those_of_one(seed):
+    X, truth, y = make_table(seed, n_rows=300, n_labels=60)
+    alone = train_on(X, y, np.zeros(len(y)), seed=seed, **AUTO)[0].mixture.predict(X)
+    split = train_on(X, y, owners_of(seed, len(y), 5), seed=seed, **AUTO)[0].mixture.predict(X)
+    assert dsfr.nrmse(truth, split) < dsfr.nrmse(truth, alone) + 0.1
+
+
+def test_shares_sum_to_one_and_predictions_are_their_average():
+    X, _, y = make_table(1)
+    training, _ = train_on(X, y, np.zeros(len(y)), seed=1, **AUTO)
+    members = training.mixture.members
+    assert len(members) == 3
+    assert sum(member.share for member in members) == pytest.approx(1.0)
+    average = sum(member.share * member.predictor.predict(X) for member in members)
+    np.testing.assert_allclose(training.mixture.predict(X), average, rtol=1e-12)
+    assert [len(member.predictor.basis.centers) for member in members] == [3, 3, 6]
+    for told, member in zip(training.models, members, strict=True):
+        gap = training.mixture.predict(X) - member.predictor.predict(X)
+        assert told["agreement"] == pytest.approx(1.0 - np.var(gap) / np.var(average), abs=1e-9)
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
+    X, _, y = make_table(seed, n_labels=12)
+    heard = {}
+
+    class Listener(InProcessEngine):
+        def sum(self, task, broadcast):
+            result = super().sum(task, broadcast)
+            heard[task] = (broadcast, result)
+            return result
+
+    engine = Listener(list(make_shards(X, y, owners_of(seed, len(y), 3)).values()), TASKS)
+    tuned = train(engine, Settings(tune="loo", n_rules=2, seed=seed)).tuned
+    assert engine.ledger.entries["left_out_errors", "sum"].rounds == 2
+    told, _ = heard["statistics"]
+    total = unpack_statistics(heard["statistics"][1])
+    basis, labeled = unpack_basis(told), ~np.isnan(y)
+    H = basis.features((X[labeled] - Ranges.of(X).midpoints) / Ranges.of(X).half_widths)
+    targets = (y[labeled] - float(told["target_mean"])) / float(told["target_scale"])
+    errors = []
+    for i in range(len(targets)):
+        rest = np.arange(len(targets)) != i
+        part = type(total)(
+            H[rest].T @ H[rest], H[rest].T @ targets[rest], H[rest].sum(axis=0), total.unlabeled_gram, 11.0, 0.0, 0.0
+        )
+        errors.append(targets[i] - H[i] @ solve_weights(part.quadratic(tuned.unlabeled_weight), tuned.ridge))
+    assert tuned.loo_error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)
+
+
+@settings(max_examples=10)
+@given(seeds, st.floats(0.01, 1.0))
+def test_deviations_are_those_of_the_gaussian_posterior(seed, ridge):
+    X, _, y = make_table(seed)
+    training, _ = train_on(
+        X, y, np.zeros(len(y)), seed=seed, unlabeled=None, ridge=ridge, uncertainty=True, solver="exact", n_rules=2
+    )
+    predictor, labeled = training.predictor, ~np.isnan(y)
+    H = predictor.basis.features((X - predictor.ranges.midpoints) / predictor.ranges.half_widths)
+    noise = training.mixture.members[0].posterior.noise
+    covariance = np.linalg.inv(H[labeled].T @ H[labeled] + ridge * np.eye(H.shape[1]))
+    expected = noise * np.sqrt(1.0 + np.einsum("np,pq,nq->n", H, covariance, H))
+    np.testing.assert_allclose(training.mixture.deviations(X), expected, rtol=1e-6)
+
+
+def test_intervals_hold_as_many_targets_as_they_say():
+    held = []
+    for seed in range(12):
+        X, truth, y = make_table(seed, n_rows=600, n_labels=80, noise=8.0)
+        model = SFRRegressor(auto=True, n_models=2, random_state=seed).fit(X, y, agents=owners_of(seed, len(y), 4))
+        low, high = model.predict_interval(X, coverage=0.8).T
+        hidden = np.isnan(y)
+        held.append(np.mean((truth >= low)[hidden] & (truth <= high)[hidden]))
+    assert 0.76 < np.mean(held) < 0.86
+
+
+def test_scores_give_the_conformal_quantile():
+    errors = np.arange(1.0, 100.0)
+    scores = Scores(np.append(0.0, errors), np.append(0.0, np.arange(1.0, 100.0)))
+    assert scores.half_width(0.9) == 90.0
+    assert scores.half_width(0.99) == 99.0
+    with pytest.raises(
+        ValueError, match=r"coverage=0\.995 needs at least 199 labelled rows, and the model has seen 99"
+    ):
+        scores.half_width(0.995)
+
+
+def test_a_saved_average_predicts_the_same_bits(tmp_path):
+    X, _, y = make_table(5)
+    model = SFRRegressor(auto=True, n_models=3, random_state=0).fit(X, y)
+    loaded = load(model.save(tmp_path / "model.dsfr"))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.deviations(X), model.predict(X, return_std=True)[1])
+    assert loaded.half_width(0.8) == model.model_.half_width(0.8)
+    assert loaded.training["models"] == model.models_
+    assert len(loaded.members) == 3
+    np.testing.assert_array_equal(loaded.predictor.weights, model.model_.predictor.weights)
+
+
+def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
+    X, _, y = make_table(2)
+    model = SFRRegressor(scaling="robust", random_state=0).fit(X, y)
+    far = np.full((1, X.shape[1]), 1e12)
+    np.testing.assert_array_equal(model.predict(far), model.predict(model.model_.predictor.limits.high[None, :]))
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"n_models": 3}, "n_models=3 needs tune"),
+        ({"uncertainty": True}, "uncertainty=True needs summed statistics"),
+        ({"n_models": 0}, "n_models=0 must be"),
+        ({"n_models": "many"}, "n_models='many' must be"),
+        ({"scaling": "log"}, "scaling='log' must be one of"),
+        ({"relevance": "all"}, "relevance='all' must be one of"),
+        ({"firing": "max"}, "firing='max' must be one of"),
+        ({"pairs": "far"}, "pairs='far' must be one of"),
+        ({"rounds": "few", "scaling": "robust"}, "scaling='robust' does not go with rounds='few'"),
+        ({"rounds": "few", "tune": "loo"}, "tune='loo' does not go with rounds='few'"),
+        ({"solver": "decentralized", "firing": "mean"}, "firing='mean' does not go with"),
+        ({"basis": "wavelets", "relevance": "slopes"}, "relevance='slopes' does not go with wavelets"),
+    ],
+)
+def test_what_cannot_be_combined_is_refused(told, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**told)
+
+
+def test_what_a_model_does_not_know_is_said(tmp_path):
+    X, _, y = make_table(0)
+    model = SFRRegressor(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="train it with uncertainty=True"):
+        model.predict(X, return_std=True)
+    with pytest.raises(ValueError, match="train it with uncertainty=True"):
+        model.predict_interval(X)
+    sure = SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, y)
+    for coverage in (0.0, 1.0, -1, "much"):
+        with pytest.raises(ValueError, match="must be a number between 0 and 1"):
+            sure.predict_interval(X, coverage=coverage)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 5])
+def test_auto_works_with_hardly_any_label(n_labels):
+    X, _, y = make_table(0, n_labels=n_labels)
+    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isfinite(model.predict(X, return_std=True)[1]).all()
+
+
+def test_auto_works_on_odd_tables():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(80), rng.integers(0, 2, 80), np.r_[np.zeros(79), 1.0], rng.normal(size=80)])
+    y = np.where(np.arange(80) < 30, X[:, 1] + X[:, 3], np.nan)
+    for rows, targets in ((X, y), (np.repeat(X[:3], 10, axis=0), np.repeat(y[:3], 10)), (X[:1], y[:1])):
+        model = SFRRegressor(auto=True, random_state=0).fit(rows, targets)
+        assert np.isfinite(model.predict(rows)).all()
+    constant = SFRRegressor(auto=True, random_state=0).fit(X, np.where(np.isnan(y), np.nan, 7.0))
+    np.testing.assert_allclose(constant.predict(X), 7.0)
+
+
+def test_auto_leaves_alone_what_was_asked_for():
+    X, _, y = make_table(0)
+    model = SFRRegressor(auto=True, n_models=1, relevance=None, tune="loo", random_state=0).fit(X, y)
+    assert model.model_.settings["tune"] == "loo"
+    assert model.model_.settings["n_models"] == 1
+    assert model.model_.settings["scaling"] == "robust"
+    assert not hasattr(model, "models_")
