@@ -14,17 +14,32 @@ from dsfr.files import replacing
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+DOCUMENTS = (README, ROOT / "docs" / "clusters.md")
+"""Documents with marked blocks."""
 RESULTS = ROOT / "benchmarks" / "results"
-NAMES = ("fit_time", "rounds", "few_rounds", "tuning", "accuracy", "speed", "scaling", "memory", "startup")
+NAMES = (
+    "fit_time",
+    "rounds",
+    "few_rounds",
+    "tuning",
+    "accuracy",
+    "speed",
+    "scaling",
+    "memory",
+    "startup",
+    "engines",
+    "kills",
+    "clusters",
+)
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 
 
 def with_results(readme: str) -> str:
-    """The README's text with every marked block replaced by the stored output of its benchmark or experiment."""
+    """The text of a document with every marked block replaced by the stored output of its benchmark or experiment."""
     blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in (*NAMES, "accuracy_50")} | {TABLE: "{}"}
     for path, form in blocks.items():
-        if f"<!-- {path} -->" not in readme:
+        if f"<!-- {path} -->" not in readme or not (ROOT / path).exists():
             continue
         block = f"<!-- {path} -->\n{form.format((ROOT / path).read_text().strip())}\n<!-- end -->"
         pattern = rf"<!-- {re.escape(path)} -->.*?<!-- end -->"
@@ -55,7 +70,8 @@ def run(name: str) -> int:
 def main() -> None:
     chosen = [name for name in sys.argv[1:] if name in NAMES] or NAMES
     codes = [run(name) for name in (chosen if "--render" not in sys.argv else ())]
-    README.write_text(with_results(README.read_text()))
+    for document in DOCUMENTS:
+        document.write_text(with_results(document.read_text()))
     raise SystemExit(any(codes))
 
 

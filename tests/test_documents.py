@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.run import DOCUMENTS as MARKED
 from benchmarks.run import with_results
 
 from dsfr import SFRRegressor
@@ -15,9 +16,10 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 
 
-def test_the_readme_shows_the_stored_results():
-    readme = (ROOT / "README.md").read_text()
-    assert with_results(readme) == readme
+@pytest.mark.parametrize("document", MARKED, ids=lambda path: path.name)
+def test_documents_show_the_stored_results(document):
+    text = document.read_text()
+    assert with_results(text) == text
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -276,6 +276,7 @@ def test_every_parameter_reaches_the_training(table, estimator):
     elsewhere = {
         "auto",
         "n_agents",
+        "engine",
         "topology",
         "faults",
         "min_agents",

@@ -2,4 +2,5 @@
 
 from dsfr.cli import main
 
-main()
+if __name__ == "__main__":  # worker processes import this file again
+    main()

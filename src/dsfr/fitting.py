@@ -110,14 +110,14 @@ def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo],
         If columns are missing, repeated or not numbers.
     """
     _refuse_two_owners(options)
-    names = _feature_columns(table.column_names, options)
+    names = feature_columns(table.column_names, options)
     X = matrix(table, names)
     y = numbers(table, options.target, allow_missing=True)
     owners = None if options.agent_column is None else labels(table, options.agent_column)
     known = y
     if options.labels is not None:
         known = hide_labels(y, options.labels, np.random.default_rng(options.seed))
-    estimator = _estimator(options, on_round)
+    estimator = make_estimator(options, on_round)
     used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
     estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
     model = estimator.model_.renamed(names, options.target)
@@ -146,7 +146,7 @@ def fit_files(
     """
     _refuse_two_owners(options)
     files = find_files(path)
-    names = _feature_columns(column_names(files[0], options.delimiter), options)
+    names = feature_columns(column_names(files[0], options.delimiter), options)
     rows = scan(
         files,
         target=options.target,
@@ -156,7 +156,7 @@ def fit_files(
     )
     if options.labels is not None:
         rows = with_labels(rows, options.labels, np.random.default_rng(options.seed))
-    estimator = _estimator(options, on_round)
+    estimator = make_estimator(options, on_round)
     estimator.fit(replace(rows, labeled_only=METHODS[options.method].needs_all_labels, on_rows=on_rows))
     errors = {"labels used": RunningError(), "hidden labels": RunningError()}
     for block in rows.blocks():
@@ -172,7 +172,8 @@ def _refuse_two_owners(options: FitOptions) -> None:
         raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
 
 
-def _feature_columns(columns: Sequence[str], options: FitOptions) -> list[str]:
+def feature_columns(columns: Sequence[str], options: FitOptions) -> list[str]:
+    """Columns to learn from: those that were asked for, or all that are left."""
     reserved = {options.target, options.agent_column}
     for name in (options.target, options.agent_column, *options.ignore):
         if name is not None and name not in columns:
@@ -195,7 +196,8 @@ def _split(told: str, columns: Sequence[str]) -> list[str]:
     return [name.strip() for name in told.split(",") if name.strip()]
 
 
-def _estimator(options: FitOptions, on_round: Callable[[RoundInfo], None]) -> Any:
+def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | None) -> Any:
+    """The estimator of the method that was asked for."""
     shared = {
         "smoothness": options.smoothness,
         "ridge": options.ridge,

@@ -129,6 +129,8 @@ ALL_KINDS = [
     {"solver": "exact", "unlabeled": "graph", "n_neighbors": 3},
     {"rounds": "few"},
     {"rounds": "few", "unlabeled": None, "width_pooling": "paper"},
+    {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "slopes", "n_models": 3},
+    {"tune": "loo", "n_models": 3},
 ]
 WITHOUT_COORDINATOR = {task for task, function in TASKS.items() if "decentralized" in function.__module__}
 """Weighed in test_decentralized.py."""
@@ -147,7 +149,7 @@ def test_no_message_is_as_long_as_the_table(told):
 
 def test_every_task_is_weighed():
     weighed = {task for told in ALL_KINDS for task, _, _ in weigh(60, **told)}
-    assert weighed | {"draw_ticket"} | WITHOUT_COORDINATOR == set(TASKS)
+    assert weighed | {"draw_ticket", "identify"} | WITHOUT_COORDINATOR == set(TASKS)
 
 
 @given(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8), seeds)

@@ -46,6 +46,12 @@ class FriendlyGroup(click.Group):
             sys.exit(128 + signal.SIGINT)
         except (ValueError, OSError, ImportError) as error:
             raise BadInputError(str(error)) from None
+        except RuntimeError as error:
+            from dsfr.engines import EngineError
+
+            if not isinstance(error, EngineError):
+                raise
+            raise BadInputError(str(error)) from None
         except MemoryError:
             raise BadInputError("out of memory: use fewer rows or columns") from None
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, delimiter_option, examples, main, refuse_same_file
+from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main, refuse_same_file
+from dsfr.cli.spread import engine_options, fit_spread
 
 SLOW_SECONDS = 1.0
 """Of faster trainings nobody asks where the time went."""
@@ -53,9 +54,11 @@ def demo(seed: int, output: str) -> None:
         "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
+        "mpiexec -n 5 dsfr fit --engine mpi 'site-{rank}.parquet' --target y -o model.dsfr",
+        "dsfr fit --engine dask --scheduler tcp://head:8786 'data/*.parquet' --target y -o model.dsfr",
     )
 )
-@click.argument("data", type=click.Path(exists=True))
+@click.argument("data")
 @click.option(
     "--target", required=True, metavar="COL", help="Column to predict; rows where it is empty are unlabelled."
 )
@@ -91,10 +94,12 @@ def demo(seed: int, output: str) -> None:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
 @delimiter_option
+@engine_options
 def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz, Parquet, .npy, or a folder of such files) and write it to FILE.
 
-    Folders and large files are read in batches: they need not fit into memory.
+    Folders and large files are read in batches: they need not fit into memory. With --engine, every file is an agent:
+    DATA is a folder, a pattern such as 'data/*.parquet', or with MPI a name with {rank} in it.
     """
     from contextlib import ExitStack
 
@@ -104,8 +109,17 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     from dsfr.monitors import TensorBoard, together
     from dsfr.tables import read_table
 
+    where = {name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")}
     told = FitOptions(**options)
     refuse_without_effect(told.method, _given(click.get_current_context()))
+    if where["engine"] is not None:
+        if tensorboard is not None:
+            raise BadInputError("--tensorboard does not go with --engine: leave out one or the other")
+        outcome = fit_spread(data, output, told, where)
+        if outcome is not None:
+            _report_fit(outcome, output)
+        return
+    _refuse_without_engine(data, [name for name, value in where.items() if value])
     refuse_same_file(data, output)
     check_writable(output)
     with ExitStack() as stack:
@@ -181,6 +195,13 @@ def _given(ctx: click.Context) -> set[str]:
     return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
+def _refuse_without_engine(data: str, given: list[str]) -> None:
+    if given:
+        raise BadInputError(f"{', '.join('--' + name for name in given)} needs --engine (inprocess, mpi or dask)")
+    if not Path(data).exists():
+        raise BadInputError(f"Invalid value for 'DATA': Path {data!r} does not exist. Patterns go with --engine.")
+
+
 def _report_fit(outcome: Any, output: str) -> None:
     from dsfr.console import show_ledger, show_table
 
@@ -199,7 +220,7 @@ def _report_fit(outcome: Any, output: str) -> None:
         show_table(
             "Models in the average", ["rules", "share", "agreement", "width", "pairs"], _models(training["models"])
         )
-    if outcome.report.seconds > SLOW_SECONDS:
+    if outcome.report.seconds > SLOW_SECONDS and len(outcome.report.stages) > 1:
         show_table(
             f"Time: {outcome.report.seconds:.1f} s", ["stage", "seconds", "share", "rows/s"], outcome.report.table()
         )

@@ -31,6 +31,15 @@ class Agent:
         self._memory = self._carry(memory)
         return self._carry(contribution)
 
+    @property
+    def memory(self) -> Bundle:
+        """What the agent remembers."""
+        return self._memory
+
+    def restore(self, memory: Bundle) -> None:
+        """Go on with a memory of an earlier time."""
+        self._memory = self._carry(memory)
+
     def keep(self, bundle: Bundle) -> None:
         """Add to the memory what has arrived from elsewhere."""
         self._memory = {**self._memory, **self._carry(bundle)}
@@ -39,7 +48,7 @@ class Agent:
         return from_bytes(to_bytes(bundle)) if self._serialize else bundle
 
 
-def make_agents(shards: Any, tasks: Tasks, *, serialize: bool) -> dict[str, Agent]:
+def make_agents(shards: Any, tasks: Tasks, *, serialize: bool = False) -> dict[str, Agent]:
     """One agent per shard, by name; shards without names are numbered.
 
     Raises

@@ -28,6 +28,10 @@ class Engine(Protocol):
         """Number of agents, present or not."""
 
     @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of all agents."""
+
+    @property
     def present(self) -> tuple[str, ...]:
         """Names of the agents whose answers counted in the last round."""
 

@@ -74,6 +74,11 @@ class Weather:
         self._rng = np.random.default_rng(self._faults.seed)
         self._rounds: dict[str, int] = {}
 
+    @property
+    def calm(self) -> bool:
+        """Whether nothing can go wrong."""
+        return not self._faults.absences and not self._faults.loss and not self._faults.delay
+
     def begin_round(self, task: str) -> frozenset[str]:
         """Let a round pass; the agents that are away in it."""
         self._rounds[task] = self._rounds.get(task, 0) + 1

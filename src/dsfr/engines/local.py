@@ -12,12 +12,13 @@ from dsfr.engines.agent import make_agents
 from dsfr.engines.base import EngineError, Tasks
 from dsfr.engines.faults import Faults, Weather
 from dsfr.engines.ledger import Entry, Ledger
+from dsfr.engines.memory import Hosted
 
 MAX_WAIT = 1000
 """Rounds that an engine lets pass until enough agents can be reached."""
 
 
-class LocalEngine:
+class LocalEngine(Hosted):
     """Agents of this process, some of which may be away in some rounds.
 
     An agent that returns is first given the tasks it has missed, each once and as they were last asked, because later
@@ -38,6 +39,7 @@ class LocalEngine:
             raise ValueError(f"min_agents={min_agents!r} must be 1 to {len(self._agents)}, the number of agents")
         if not isinstance(faults, Faults | None):
             raise ValueError(f"faults={faults!r} must be a dsfr.Faults, or None")
+        self._hosted = self._agents
         self._weather = Weather(faults, list(self._agents))
         self._min_agents = min_agents
         self._missed: dict[str, dict[str, Bundle]] = {name: {} for name in self._agents}
@@ -58,6 +60,15 @@ class LocalEngine:
     def present(self) -> tuple[str, ...]:
         """Names of the agents whose answers counted in the last round."""
         return self._present
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a round that is run again gives the same: not so with faults, which go on by chance."""
+        return self._weather.calm
+
+    def agree_lowest(self, number: int) -> int:
+        """The number itself: there is one process."""
+        return number
 
     def _reachable(self, away: frozenset[str]) -> list[str]:
         """Agents that can be asked in a round, in their order."""

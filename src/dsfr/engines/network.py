@@ -7,15 +7,14 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-import numpy as np
-
 from dsfr.bundles import Bundle, from_bytes, payload_bytes, to_bytes
 from dsfr.engines.base import EngineError, Tasks
 from dsfr.engines.faults import Faults
 from dsfr.engines.ledger import Entry
 from dsfr.engines.local import LocalEngine
 from dsfr.engines.node import Message, Node
-from dsfr.engines.reduction import reduce_bundles
+from dsfr.engines.paths import circles, diameter
+from dsfr.engines.reduction import reduce_neighbors
 
 
 class NetworkEngine(LocalEngine):
@@ -54,6 +53,7 @@ class NetworkEngine(LocalEngine):
         if set(topology) != set(self._agents):
             raise ValueError(f"topology is over {sorted(topology)}, but the agents are {sorted(self._agents)}")
         self._nodes = {name: Node(agent, tuple(topology[name])) for name, agent in self._agents.items()}
+        self._neighbors = {name: node.neighbors for name, node in self._nodes.items()}
         self._root = self.agents[0] if root is None else root
         if self._root not in self._nodes:
             raise ValueError(f"root={root!r} is not among the agents {sorted(self._agents)}")
@@ -73,7 +73,7 @@ class NetworkEngine(LocalEngine):
     @property
     def diameter(self) -> int:
         """Links between the two agents that are farthest apart."""
-        return max(self._eccentricity(name) for name in self._nodes)
+        return diameter(self._neighbors)
 
     def sum(self, task: str, broadcast: Bundle) -> Bundle:
         """Elementwise sum over agents, each parent adding its children's sums to its own contribution."""
@@ -115,7 +115,10 @@ class NetworkEngine(LocalEngine):
             if works:
                 received[first].append(sent[second])
                 received[second].append(sent[first])
-        kept = {name: self._from_neighbors(name, task, sent[name], received[name], maxima) for name in present}
+        kept = {
+            name: reduce_neighbors(task, sent[name], received[name], maxima, len(self._nodes[name].neighbors))
+            for name in present
+        }
         for name, bundle in kept.items():
             self._agents[name].keep(bundle)
         self.ledger.seconds += seconds
@@ -145,20 +148,8 @@ class NetworkEngine(LocalEngine):
         """Agents that messages from the root can reach past those that are away."""
         if self._root in away:
             return []
-        found = {name for circle in self._circles(self._root, away) for name in circle}
+        found = {name for circle in circles(self._neighbors, self._root, away) for name in circle}
         return [name for name in self._agents if name in found]
-
-    def _eccentricity(self, name: str) -> int:
-        return len(self._circles(name, frozenset())) - 1
-
-    def _circles(self, center: str, away: frozenset[str]) -> list[set[str]]:
-        """The agents one, two, ... links from the center, past those that are away."""
-        circles, found = [{center}], {center}
-        while circles[-1]:
-            near = {name for known in circles[-1] for name in self._nodes[known].neighbors} - away - found
-            found |= near
-            circles.append(near)
-        return circles[:-1]
 
     def _grow_tree(self, entry: Entry, reachable: Sequence[str]) -> float:
         """A new spanning tree if the agents to reach are not those of the present one; the seconds it took."""
@@ -240,13 +231,6 @@ class NetworkEngine(LocalEngine):
             if neighbor in present and order[name] < order[neighbor]
         ]
 
-    def _from_neighbors(
-        self, name: str, task: str, own: Bundle, received: Sequence[Bundle], maxima: Collection[str]
-    ) -> Bundle:
-        """What an agent makes of what it has received."""
-        n_missing = len(self._nodes[name].neighbors) - len(received)
-        return {**_reduced(task, own, received, maxima), "n_missing": np.asarray(n_missing, dtype=np.int64)}
-
     def _check_link(self, sender: str, receiver: str) -> None:
         if receiver not in self._nodes[sender].neighbors:
             raise EngineError(f"agent {sender!r} tried to send to {receiver!r}, to which it has no link")
@@ -257,16 +241,3 @@ def _lost(message: Message) -> Message:
     if message.kind == "down":
         return Message(message.receiver, message.sender, "lost")
     return Message(message.sender, message.receiver, "lost")
-
-
-def _reduced(task: str, own: Bundle, received: Sequence[Bundle], maxima: Collection[str]) -> Bundle:
-    """Sums and maxima over neighbors; without any, sums are zero and maxima the own values."""
-    reduced: Bundle = {"n_links": np.asarray(len(received), dtype=np.int64)}
-    for name, value in own.items():
-        parts = [{name: bundle[name]} for bundle in received if name in bundle]
-        if parts:
-            value = reduce_bundles(task, "max" if name in maxima else "sum", parts)[name]
-        elif name not in maxima:
-            value = np.zeros_like(value)
-        reduced[f"neighbor_{name}"] = value
-    return reduced

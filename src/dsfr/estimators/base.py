@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from inspect import signature
 from pathlib import Path
@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from dsfr.core.arrays import Array
 from dsfr.core.model import Predictor
-from dsfr.engines import choose_engine
+from dsfr.engines import Engine, choose_engine
+from dsfr.estimators.lazy import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Shard
@@ -28,6 +29,7 @@ from dsfr.protocol.split import split_rows
 from dsfr.protocol.stages import FitReport, Stopwatch
 from dsfr.record import record
 
+ENGINES = ("inprocess", "dask")
 UNKNOWN = 1e299
 """An error bound this large says that nobody knows."""
 
@@ -46,10 +48,16 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             Features of all rows. Column names of a data frame are kept. A `dsfr.scan` of files has its targets and
             owners in it, and is never in memory as a whole.
         y : array-like of shape (n,)
-            Targets; NaN marks an unlabelled row.
+            Targets; NaN marks an unlabelled row. With ``engine="dask"``, X is a dask data frame and y a dask series.
         agents : array-like of shape (n,), default=None
             Who owns each row. Left out, rows are split at random over ``n_agents``.
         """
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine={self.engine!r} must be one of {', '.join(map(repr, ENGINES))}")
+        if self.engine == "dask":
+            return self._fit_lazily(X, y, agents)
+        if is_lazy(X):
+            raise ValueError(f'X is a dask data frame: train with {type(self).__name__}(engine="dask")')
         watch = Stopwatch()
         with watch.stage("reading"):
             settings, shards = self._scanned(X, y, agents) if _is_scan(X) else self._checked(X, y, agents)
@@ -57,24 +65,59 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         engine = choose_engine(
             shards, tasks, topology=topology, seed=settings.seed, faults=self.faults, min_agents=self.min_agents
         )
+        return self._train_over(engine, settings, list(shards), watch)
+
+    def _fit_lazily(self, X: Any, y: Any, agents: Any) -> Self:
+        if agents is not None or self.topology is not None or self.faults is not None:
+            raise ValueError('agents, topology and faults do not go with engine="dask": its partitions are the agents')
+        shards = lazy_shards(X, y, _checked_count(self.n_agents))
+        with lazy_engine(shards) as engine:
+            return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
+
+    def fit_over(
+        self,
+        make_engine: Callable[[Settings], Engine],
+        feature_names: Sequence[str],
+        target_name: str = "y",
+    ) -> Self:
+        """Train over an engine whose agents hold their rows already: files, or processes on other machines.
+
+        Parameters
+        ----------
+        make_engine : callable
+            Makes the engine, given the settings of the training.
+        feature_names : sequence of str
+            Names of the features.
+        target_name : str, default="y"
+            Name of the target.
+        """
+        settings = self._settings(training_seed(self.random_state))
+        self.n_features_in_, self._target_name = len(feature_names), target_name
+        self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        engine = make_engine(settings)
+        return self._train_over(engine, settings, list(engine.agents), Stopwatch())
+
+    def _train_over(self, engine: Engine, settings: Settings, agents: list[str], watch: Stopwatch) -> Self:
         training = train(engine, settings, self.on_round)
         self.fit_report_ = watch.report(training.n_samples)
         self.ledger_ = engine.ledger
-        self.agents_ = list(shards)
+        self.agents_ = agents
         self.present_ = list(engine.present)
         self._keep(training, settings)
         missing = [name for name in self.agents_ if name not in self.present_]
         for category, message in _complaints(training, settings, engine.n_agents, missing):
-            warnings.warn(message, category, stacklevel=2)
+            warnings.warn(message, category, stacklevel=3)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictions in the target's units; shape (n,).
+        """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later.
 
         With ``return_std``, also the standard deviation of a new observation at every row (noise, what the labels leave
         open about the weights, and how far models are apart). That needs a fit with ``uncertainty=True``.
         """
         check_is_fitted(self, "model_")
+        if is_lazy(X) and not return_std:
+            return predict_lazily(self.model_, X)
         if _is_scan(X) and not return_std:
             return self.model_.predict(X)
         X = self._rows(X)
@@ -210,7 +253,18 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
 
 _NOT_SETTINGS = frozenset(
-    {"auto", "n_agents", "precision", "topology", "faults", "min_agents", "on_round", "random_state", "feature_ranges"}
+    {
+        "auto",
+        "n_agents",
+        "engine",
+        "precision",
+        "topology",
+        "faults",
+        "min_agents",
+        "on_round",
+        "random_state",
+        "feature_ranges",
+    }
 )
 
 

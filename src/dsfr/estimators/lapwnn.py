@@ -29,8 +29,8 @@ class LapWNNRegressor(DistributedRegressor):
         Sparse nearest neighbours, or the full kernel.
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
-    n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, topology, faults, \
-    min_agents, on_round, random_state
+    n_agents, solver, rounds, acceleration, relaxation, penalty, tol, max_rounds, feature_ranges, engine, topology, \
+    faults, min_agents, on_round, random_state
         As in `SFRRegressor`.
 
     Attributes
@@ -57,6 +57,7 @@ class LapWNNRegressor(DistributedRegressor):
         tol: float = 1e-4,
         max_rounds: int = 10_000,
         feature_ranges: Any = None,
+        engine: str = "inprocess",
         topology: Any = None,
         faults: Faults | None = None,
         min_agents: int = 1,
@@ -79,6 +80,7 @@ class LapWNNRegressor(DistributedRegressor):
         self.tol = tol
         self.max_rounds = max_rounds
         self.feature_ranges = feature_ranges
+        self.engine = engine
         self.topology = topology
         self.faults = faults
         self.min_agents = min_agents

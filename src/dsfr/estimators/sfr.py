@@ -112,6 +112,10 @@ class SFRRegressor(DistributedRegressor):
         Most rounds of clustering, and most rounds of solving.
     feature_ranges : array-like of shape (2, d), default=None
         Lowest and highest value of each feature, where these are known and should not be asked from agents.
+    engine : {"inprocess", "dask"}, default="inprocess"
+        Where agents are: in this process, or on a dask cluster (that of the present client, else one started here).
+        With "dask", ``fit`` takes a dask data frame and series; every partition is an agent, or with ``n_agents`` > 1
+        partitions are grouped into so many.
     topology : str, path, networkx.Graph or list of pairs, default=None
         Who is linked to whom, if messages can only go along links: "complete", "star", "ring", "grid", "geometric",
         "erdos-renyi", "barabasi-albert", a file with two names per line, a graph, or its edges. Nodes are names of
@@ -211,6 +215,7 @@ class SFRRegressor(DistributedRegressor):
         tol: float = 1e-4,
         max_rounds: int = 10_000,
         feature_ranges: Any = None,
+        engine: str = "inprocess",
         topology: Any = None,
         faults: Faults | None = None,
         min_agents: int = 1,
@@ -249,6 +254,7 @@ class SFRRegressor(DistributedRegressor):
         self.tol = tol
         self.max_rounds = max_rounds
         self.feature_ranges = feature_ranges
+        self.engine = engine
         self.topology = topology
         self.faults = faults
         self.min_agents = min_agents

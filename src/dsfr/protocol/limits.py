@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import wraps
 
 import numpy as np
 
@@ -62,6 +63,7 @@ class LimitedRows:
 def within_limits(task: Task) -> Task:
     """The same task on rows within the limits, once there are any."""
 
+    @wraps(task)
     def limited(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
         known = {**memory, **broadcast}
         if LIMITS[0] not in known:

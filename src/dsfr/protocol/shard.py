@@ -50,6 +50,11 @@ class Shard:
         """Number of features."""
         return self.rows.n_features
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the rows take up in memory."""
+        return self.rows.X.nbytes + self.rows.y.nbytes if isinstance(self.rows, ArrayRows) else 0
+
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows, unscaled."""
         return self.rows.batches()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,14 @@ class Population:
     """The highest ticket; its holder proposes the start centers."""
     limits: Ranges | None = None
     """Beyond these, features count as lying at their end."""
+
+
+def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
+    crc = 0
+    for X, y in shard.batches():
+        crc = zlib.crc32(y.tobytes(), zlib.crc32(X.tobytes(), crc))
+    return memory, {"rows": np.array([shard.n_samples, shard.rows.n_labeled, crc], dtype=np.float64)}
 
 
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:

@@ -55,6 +55,7 @@ _TASKS: Tasks = {
     "tell_copy": decentralized.tell_copy,
 }
 TASKS: Tasks = {name: limits.within_limits(task) for name, task in _TASKS.items()} | {
+    "identify": survey.identify,
     "score": calibration.score,
     "tally_errors": calibration.tally_errors,
 }

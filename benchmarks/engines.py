@@ -1,0 +1,147 @@
+"""Seconds per round and per fit on every engine, and how they scale; one thread per process throughout.
+
+Three tables. *Rounds*: one vector of 200 floats from each process, next to nothing to compute. *Fits*: the same 80
+agents, rows and rounds on every engine, SFR-ICR with sums. *Scaling*: 4,000,000 rows in one process against two ranks
+(strong), and 2,000,000 rows per rank (weak; a lone agent needs no start from another one, so its base is short).
+Clustering runs at most twelve rounds, the same number on every engine; "same model" says that predictions agree to
+1e-8. Also written: engines.csv and engines.png.
+
+    python -m benchmarks.engines [--quick]
+"""
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dsfr
+from benchmarks.tables import MISSED
+
+RESULTS = Path(__file__).parent / "results"
+N_FLOATS = 200
+RUNS = [("inprocess", 1), ("mpi", 2), ("mpi", 5), ("mpi", 16), ("dask", 2), ("dask", 5)]
+N_AGENTS, ROWS_PER_AGENT = 80, 5_000
+LARGE, QUICK = 4_000_000, 400_000
+MOST_RATIO, LEAST_SPEEDUP = 16.0, 1.5
+FIELDS = ("table", "engine", "processes", "agents", "rows", "rounds", "seconds", "seconds_per_round")
+
+
+def measure(engine: str, n_processes: int, *what: object) -> dict[str, float]:
+    """What the worker measures on one engine."""
+    command = [sys.executable, "-m", "benchmarks.engine_worker", engine, n_processes, *what]
+    if engine == "mpi":
+        launcher = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+        command = [launcher or "mpiexec", "-n", n_processes, *command]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(list(map(str, command)), env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def row(table: str, engine: str, n_processes: int, agents: int, rows: int, found: dict[str, float]) -> dict:
+    rounds = int(found.get("rounds", 1))
+    values = (table, engine, n_processes, agents, rows, rounds, found["seconds"], found["seconds"] / rounds)
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def show_rounds() -> tuple[list[dict], float]:
+    """The table of rounds, and how much longer one takes with 16 ranks than with 2."""
+    print(f"rounds of {N_FLOATS} floats\n{'engine':<12}{'processes':>10}{'ms per round':>14}")
+    rows = []
+    for engine, n in RUNS:
+        found = measure(engine, n, "rounds", N_FLOATS)
+        rows.append(row("rounds", engine, n, n, 0, found))
+        print(f"{engine:<12}{n:>10}{1e3 * found['seconds']:>14.3f}", flush=True)
+    by_ranks = {entry["processes"]: entry["seconds"] for entry in rows if entry["engine"] == "mpi"}
+    return rows, by_ranks[16] / by_ranks[2]
+
+
+def show_fits(n_rows: int, repeats: int) -> tuple[list[dict], bool]:
+    """The table of fits, and whether all gave the same model."""
+    print(f"\nfits of {N_AGENTS * n_rows:,} rows, {N_AGENTS} agents")
+    print(f"{'engine':<12}{'processes':>10}{'seconds':>10}{'rounds':>8}{'ms per round':>14}")
+    rows, models = [], []
+    for engine, n in RUNS:
+        found = measure(engine, n, "fit", N_AGENTS, n_rows, repeats)
+        models.append(found["model"])
+        rows.append(row("fits", engine, n, N_AGENTS, N_AGENTS * n_rows, found))
+        per_round = 1e3 * rows[-1]["seconds_per_round"]
+        print(f"{engine:<12}{n:>10}{found['seconds']:>10.3f}{rows[-1]['rounds']:>8}{per_round:>14.2f}", flush=True)
+    return rows, max(models) - min(models) < 1e-8
+
+
+def show_scaling(n_rows: int, repeats: int) -> tuple[list[dict], float]:
+    """The table of scaling, and the speedup of two ranks over one process with the same two agents."""
+    print(f"\nscaling, two agents of {n_rows // 2:,} rows each (strong); ranks of {n_rows // 2:,} rows (weak)")
+    print(f"{'':<8}{'engine':<12}{'processes':>10}{'rows':>12}{'seconds':>10}{'speedup':>10}")
+    rows = []
+    for kind, engine, n, agents in (
+        ("strong", "inprocess", 1, 2),
+        ("strong", "mpi", 1, 2),
+        ("strong", "mpi", 2, 2),
+        ("weak", "mpi", 1, 1),
+        ("weak", "mpi", 2, 2),
+    ):
+        found = measure(engine, n, "fit", agents, n_rows // 2, repeats)
+        rows.append(row(kind, engine, n, agents, agents * n_rows // 2, found))
+        base = next(entry["seconds"] for entry in rows if entry["table"] == kind)
+        speedup = base / found["seconds"] * (1 if kind == "strong" else n)
+        head = f"{kind:<8}{engine:<12}{n:>10}{agents * n_rows // 2:>12,}"
+        print(f"{head}{found['seconds']:>10.3f}{speedup:>10.2f}", flush=True)
+    return rows, rows[0]["seconds"] / rows[2]["seconds"]
+
+
+def plot(rows: list[dict], path: Path) -> None:
+    """Milliseconds per round by engine, and speedup by ranks beside the ideal."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    rounds = [entry for entry in rows if entry["table"] == "rounds"]
+    names = [f"{entry['engine']} {entry['processes']}" for entry in rounds]
+    left.bar(names, [1e3 * entry["seconds"] for entry in rounds], color="tab:blue")
+    left.set(yscale="log", ylabel="ms per round", title=f"rounds of {N_FLOATS} floats")
+    left.tick_params(axis="x", rotation=30)
+    for kind, mark in (("strong", "o-"), ("weak", "s--")):
+        own = [entry for entry in rows if entry["table"] == kind and entry["engine"] == "mpi"]
+        base = own[0]["seconds"] * (1 if kind == "strong" else own[0]["processes"])
+        ranks = [entry["processes"] for entry in own]
+        gain = [base / entry["seconds"] * (1 if kind == "strong" else entry["processes"]) for entry in own]
+        right.plot(ranks, gain, mark, label=f"{kind} scaling")
+    right.plot([1, 2], [1, 2], color="gray", linewidth=0.8, label="ideal")
+    right.set(xlabel="ranks", ylabel="speedup", xticks=[1, 2], title="large tables, two cores")
+    right.legend()
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one run each; writes no files")
+    quick = parser.parse_args().quick
+    size, large, repeats = (ROWS_PER_AGENT // 10, QUICK, 1) if quick else (ROWS_PER_AGENT, LARGE, 3)
+    print(f"dsfr {dsfr.__version__}, SFR-ICR, 5 rules, 4 features, one thread per process, median of {repeats}\n")
+    rounds, ratio = show_rounds()
+    fits, same = show_fits(size, repeats)
+    scaling, speedup = show_scaling(large, repeats)
+    if not quick:
+        RESULTS.mkdir(exist_ok=True)
+        with (RESULTS / "engines.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows([*rounds, *fits, *scaling])
+        plot([*rounds, *fits, *scaling], RESULTS / "engines.png")
+    said = {True: "yes", False: "NO"}
+    print(f"\nthe same model on every engine: {said[same]}")
+    print(f"16 ranks take {ratio:.1f} x as long per round as 2, at most {MOST_RATIO:g}: {said[ratio <= MOST_RATIO]}")
+    print(f"2 ranks on {large:,} rows are {speedup:.2f} x faster than one process, at least {LEAST_SPEEDUP}: ", end="")
+    print(said[speedup >= LEAST_SPEEDUP])
+    raise SystemExit(0 if same and ratio <= MOST_RATIO and speedup >= LEAST_SPEEDUP else MISSED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""The engine for dask: agents are tasks on the workers of a cluster, sums are trees of tasks, and only sums leave them.
+
+A round is a graph of pure tasks ``(shard, memory, broadcast) -> (memory, contribution)``. Shards are recipes (read this
+file, take that partition), so those of a worker that dies are read again elsewhere. What agents remember stays on the
+workers; it depends on all earlier rounds, and so that a loss does not mean to repeat them all, it is put into files
+every few rounds wherever there is a folder that all workers see.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from dsfr.bundles import Bundle, check_bundle, from_bytes, payload_bytes, to_bytes
+from dsfr.engines.base import EngineError, Task, Tasks
+from dsfr.engines.ledger import Ledger
+from dsfr.engines.memory import read_memory, write_memory
+from dsfr.engines.reduction import reduce_bundles
+from dsfr.engines.tally import Tally
+
+FAN_IN = 8
+"""Contributions that one task adds up."""
+SAVE_EVERY = 10
+"""Rounds after which memories are put into files, if there is a folder for them."""
+HELD_SHARE = 0.4
+"""Rows stay in the workers' memory if they take up at most this share of it; else every round reads them again."""
+CONNECT_SECONDS = 20
+
+
+def import_dask() -> tuple[Any, Any]:
+    """The modules ``dask`` and ``distributed``.
+
+    Raises
+    ------
+    ImportError
+        Saying what to install, if they are missing.
+    """
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise ImportError(f"engine 'dask' needs dask and distributed ({error}): pip install 'dsfr[dask]'") from error
+    return dask, distributed
+
+
+@contextmanager
+def cluster_client(scheduler: str | None = None) -> Iterator[Any]:
+    """A client of the scheduler at an address; without one, of a cluster on this machine, one worker per core.
+
+    Raises
+    ------
+    EngineError
+        If nobody answers at the address.
+    """
+    _, distributed = import_dask()
+    if scheduler is not None:
+        try:
+            client = distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise EngineError(
+                f"no dask scheduler answers at {scheduler!r} ({error}): start one, or give its address"
+            ) from None
+        with client:
+            yield client
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    settings = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.ERROR}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def file_engine(client: Any, paths: Mapping[str, str], tasks: Tasks, read: Callable[[str, str], Any]) -> DaskEngine:
+    """An engine over files, each read by ``read(name, path)`` on whatever worker it is needed."""
+    return DaskEngine(client, {name: Recipe(read, name, path) for name, path in paths.items()}, tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to read an agent's rows; followed within the task that needs them, so that they are gone when it ends."""
+
+    read: Callable[[str, str], Any]
+    name: str
+    path: str
+
+    def __call__(self) -> Any:
+        """The rows."""
+        return self.read(self.name, self.path)
+
+
+class DaskEngine:
+    """Reductions over agents on a dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    shards : mapping
+        What each agent holds, by name: `Recipe` or `dask.delayed.Delayed`, computed on the workers.
+    tasks : mapping
+        Tasks by name, importable on the workers.
+    """
+
+    def __init__(self, client: Any, shards: Mapping[str, Any], tasks: Tasks) -> None:
+        if not shards:
+            raise ValueError("shards is empty: training needs at least one agent")
+        self._dask, self._distributed = import_dask()
+        self._client, self._tasks = client, tasks
+        self._shards = {str(name): shard for name, shard in shards.items()}
+        self._states: dict[str, Any] = dict.fromkeys(self._shards, (b"", b"", 0))
+        self._tally, self._rounds, self._decided = Tally(list(self._shards)), 0, False
+        # A cluster that this client has started is on this machine, and its workers see the same files.
+        self._scratch = Path(mkdtemp(prefix="dsfr-")) if client.cluster is not None else None
+        if self._scratch is not None:
+            finalize(self, rmtree, self._scratch, ignore_errors=True)
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return len(self._shards)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of all agents."""
+        return tuple(self._shards)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Names of all agents: what a dead worker had is computed again."""
+        return self.agents
+
+    @property
+    def own_agents(self) -> tuple[str, ...]:
+        """Names of all agents: the client keeps the checkpoint."""
+        return self.agents
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a round that is run again gives the same."""
+        return True
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been sent so far: to every agent what it is told, from every agent what it contributes."""
+        return self._tally.ledger()
+
+    def agree_lowest(self, number: int) -> int:
+        """The number itself: there is one client."""
+        return number
+
+    def sum(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise sum over agents, added up on the workers."""
+        return self._reduce(task, "sum", broadcast)
+
+    def max(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise maximum over agents, found on the workers."""
+        return self._reduce(task, "max", broadcast)
+
+    def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
+        """All non-empty contributions, in agent order."""
+        parts = self._run(task, "gather", broadcast)
+        found = [from_bytes(part) for part in parts]
+        self._book(task, "gather", broadcast, [payload_bytes(bundle) for bundle in found])
+        return [bundle for bundle in found if bundle]
+
+    def save_memories(self, path_of: Callable[[str], Path]) -> None:
+        """Let the workers write every agent's memory to its path, and go on from there."""
+        paths = {name: str(path_of(name).absolute()) for name in self._shards}
+        save = self._dask.delayed(_save, pure=False)
+        self._wait(self._client.compute([save(self._states[name], path) for name, path in paths.items()]))
+        self._states = {name: self._dask.delayed(_load)(path) for name, path in paths.items()}
+
+    def load_memories(self, path_of: Callable[[str], Path]) -> None:
+        """Let every agent go on with the memory at its path."""
+        paths = {name: str(path_of(name).absolute()) for name in self._shards}
+        self._states = {name: self._dask.delayed(_load)(path) for name, path in paths.items()}
+
+    def _reduce(self, task: str, verb: str, broadcast: Bundle) -> Bundle:
+        parts = self._run(task, verb, broadcast)
+        result = from_bytes(parts[0])
+        self._book(task, verb, broadcast, [payload_bytes(result)] * self.n_agents)
+        return result
+
+    def _run(self, task: str, verb: str, broadcast: Bundle) -> list[bytes]:
+        """Run a task on every agent; contributions, reduced on the workers."""
+        if task not in self._tasks:
+            raise EngineError(f"unknown task {task!r}; this engine has {', '.join(sorted(self._tasks))}")
+        run, add = (self._dask.delayed(function, pure=False) for function in (_run_task, _add))
+        told = self._dask.delayed(to_bytes(broadcast))
+        found = {
+            name: run(name, self._tasks[task], shard, self._states[name], told) for name, shard in self._shards.items()
+        }
+        level = [add(task, verb, part) for part in _groups(list(found.values()))]
+        while len(level) > 1:
+            level = [add(task, verb, part) for part in _groups(level)]
+        *states, held = self._client.persist([*found.values(), level[0]])
+        total = self._client.compute(held)
+        parts: list[bytes]
+        _, parts, n_bytes = self._wait(total)
+        self._states = dict(zip(found, states, strict=True))
+        self._rounds += 1
+        self._keep_house(n_bytes)
+        return parts
+
+    def _keep_house(self, n_bytes: int) -> None:
+        """Hold the rows if there is room for them; put memories into files now and then."""
+        if not self._decided:
+            self._decided = True
+            limits = [worker["memory_limit"] or 0 for worker in self._client.scheduler_info(-1)["workers"].values()]
+            if n_bytes <= HELD_SHARE * sum(limits):
+                self._hold_rows()
+        if self._scratch is not None and self._rounds % SAVE_EVERY == 0:
+            places = {name: self._scratch / f"{number}-{self._rounds}" for number, name in enumerate(self._shards)}
+            self.save_memories(places.__getitem__)
+            for number in range(self.n_agents):
+                (self._scratch / f"{number}-{self._rounds - 2 * SAVE_EVERY}").unlink(missing_ok=True)
+
+    def _hold_rows(self) -> None:
+        recipes = self._shards.values()
+        shards = [self._dask.delayed(one)() if isinstance(one, Recipe) else one for one in recipes]
+        self._shards = dict(zip(self._shards, self._client.persist(shards), strict=True))
+
+    def _wait(self, futures: Any) -> Any:
+        try:
+            return self._client.gather(futures)
+        except EngineError:
+            raise
+        except self._distributed.KilledWorker as error:
+            raise EngineError(
+                f"workers died again and again at the same task ({error}): it may need more memory than one has; take "
+                "smaller files or partitions"
+            ) from None
+        except (OSError, self._distributed.client.FutureCancelledError) as error:
+            raise EngineError(
+                f"the cluster was lost ({type(error).__name__}: {error}); with a checkpoint, training can be resumed"
+            ) from None
+
+    def _book(self, task: str, verb: str, broadcast: Bundle, up: list[int]) -> None:
+        sent = np.array(up, dtype=np.int64)
+        received = np.full(len(up), payload_bytes(broadcast), dtype=np.int64)
+        traffic = np.stack([np.full(len(up), 2), sent, received])
+        self._tally.add(task, verb, traffic, messages=2 * len(up), up=int(sent.sum()), down=int(received.sum()))
+
+
+def _groups(parts: list[Any]) -> list[list[Any]]:
+    return [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
+
+
+def _run_task(name: str, task: Task, shard: Any, state: tuple[Any, ...], told: bytes) -> tuple[bytes, list[bytes], int]:
+    """On a worker: memory and contribution of one agent, serialised, and the bytes of its rows."""
+    memory = from_bytes(state[0]) if state[0] else {}
+    try:
+        shard = shard() if isinstance(shard, Recipe) else shard
+        kept, contribution = task(shard, memory, from_bytes(told))
+        check_bundle(contribution)
+    except Exception as error:
+        kind = "" if isinstance(error, (ValueError, OSError)) else f"{type(error).__name__}: "
+        raise EngineError(f"agent {name!r}: {kind}{error}") from error
+    return to_bytes(kept), [to_bytes(contribution)], getattr(shard, "nbytes", 0)
+
+
+def _add(task: str, verb: str, parts: list[tuple[Any, list[bytes], int]]) -> tuple[None, list[bytes], int]:
+    """On a worker: contributions of some agents reduced, or put behind one another if they are gathered."""
+    contributions = [data for _, found, _ in parts for data in found]
+    if verb != "gather":
+        contributions = [to_bytes(reduce_bundles(task, verb, [from_bytes(data) for data in contributions]))]
+    return None, contributions, sum(n_bytes for _, _, n_bytes in parts)
+
+
+def _save(state: tuple[bytes, Any, Any], path: str) -> None:
+    write_memory(Path(path), from_bytes(state[0]) if state[0] else {})
+
+
+def _load(path: str) -> tuple[bytes, list[bytes], int]:
+    return to_bytes(read_memory(Path(path))), [], 0

@@ -1,0 +1,72 @@
+"""A bundle as one vector of numbers, for transports that add up buffers."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.bundles import Bundle, from_bytes, to_bytes
+from dsfr.engines.base import EngineError
+
+Layout: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
+"""Name, type and shape of every array."""
+
+MAX_WHOLE = float(2**53)
+"""Whole numbers up to here are exact as floating-point numbers."""
+
+
+def layout_of(bundle: Mapping[str, npt.NDArray[Any]]) -> Layout:
+    """Names, types and shapes, in the order of the names."""
+    return tuple((name, bundle[name].dtype.str, bundle[name].shape) for name in sorted(bundle))
+
+
+def flatten(bundle: Bundle) -> npt.NDArray[np.float64]:
+    """All numbers behind one another, in the order of the names."""
+    parts = [np.ravel(bundle[name]).astype(np.float64, copy=False) for name in sorted(bundle)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def unflatten(flat: npt.NDArray[np.float64], layout: Layout) -> Bundle:
+    """The bundle of a vector.
+
+    Raises
+    ------
+    EngineError
+        If whole numbers are too large to have been added up exactly.
+    """
+    bundle, start = Bundle(), 0
+    for name, dtype, shape in layout:
+        size = int(np.prod(shape, dtype=np.int64))
+        part = flat[start : start + size].reshape(shape)
+        start += size
+        if np.dtype(dtype).kind != "f" and part.size and float(np.abs(part).max()) >= MAX_WHOLE:
+            raise EngineError(f"{name!r} holds whole numbers beyond 2^53, which this engine cannot add up exactly")
+        bundle[name] = part.astype(dtype)
+    return bundle
+
+
+def checksum(bundle: Bundle) -> int:
+    """A 32-bit number that two different bundles hardly share."""
+    crc = zlib.crc32(repr(layout_of(bundle)).encode())
+    for name in sorted(bundle):
+        crc = zlib.crc32(bundle[name].tobytes(), crc)
+    return crc
+
+
+def pack_bundles(bundles: Sequence[Bundle]) -> bytes:
+    """Several bundles behind one another."""
+    return b"".join(len(data).to_bytes(8, "little") + data for data in map(to_bytes, bundles))
+
+
+def unpack_bundles(data: bytes) -> list[Bundle]:
+    """The bundles that `pack_bundles` has put behind one another, each checked."""
+    bundles, start = list[Bundle](), 0
+    while start < len(data):
+        size = int.from_bytes(data[start : start + 8], "little")
+        bundles.append(from_bytes(data[start + 8 : start + 8 + size]))
+        start += 8 + size
+    return bundles

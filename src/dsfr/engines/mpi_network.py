@@ -1,0 +1,115 @@
+"""The engine for MPI over a graph: messages between linked ranks only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dsfr.bundles import Bundle
+from dsfr.engines.base import EngineError, Tasks
+from dsfr.engines.flat import checksum, flatten, layout_of, unflatten
+from dsfr.engines.linked_ranks import LinkedRanks
+from dsfr.engines.mpi import HEADER_BYTES, MPIEngine
+from dsfr.engines.paths import diameter
+from dsfr.engines.ranks import Ranks
+from dsfr.engines.reduction import reduce_neighbors
+from dsfr.engines.tally import Counts
+
+STATUS_BYTES = 1 + 2 * 8
+"""What a rank tells each neighbor before a vector: that it is well, what it was told, and the layout of the vector."""
+
+
+class MPINetworkEngine(MPIEngine):
+    """Reductions over ranks that can talk to their neighbors in a graph only; one agent per rank.
+
+    The graph is that of ``MPI_Dist_graph_create_adjacent``, all messages of a training are neighborhood collectives on
+    it. Sums go along a spanning tree; `neighbor_sum` needs no tree.
+
+    Parameters
+    ----------
+    shards, tasks, comm
+        As in `MPIEngine`, with one agent.
+    topology : function
+        Makes the neighbors of every agent from the names of all agents, in the order of the ranks; see
+        `dsfr.engines.topology.make_topology`.
+    """
+
+    def __init__(
+        self,
+        shards: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+        tasks: Tasks,
+        topology: Callable[[Sequence[str]], Mapping[str, Sequence[str]]],
+        *,
+        comm: Any = None,
+    ) -> None:
+        super().__init__(shards, tasks, comm=comm)
+        crowded = [rank for rank, hosted in enumerate(self._hosts) if len(hosted) > 1]
+        if crowded:
+            raise EngineError(f"rank {crowded[0]} has several agents; on a graph every rank must have one")
+        self._links = self.ranks.together(lambda: topology(self.agents))
+        numbers = {name: rank for rank, name in enumerate(self.agents)}
+        links = {numbers[name]: [numbers[near] for near in nearby] for name, nearby in self._links.items()}
+        self.linked = LinkedRanks(self.ranks.comm, links)
+        self.ranks: Ranks = self.linked
+
+    @property
+    def diameter(self) -> int:
+        """Links between the two agents that are farthest apart."""
+        return diameter(self._links)
+
+    @property
+    def n_links(self) -> int:
+        """Number of edges."""
+        return sum(map(len, self._links.values())) // 2
+
+    @property
+    def n_broken_links(self) -> int:
+        """None: a link that fails ends the job."""
+        return 0
+
+    def neighbor_sum(self, task: str, broadcast: Bundle, *, maxima: Collection[str] = ()) -> Bundle:
+        """Run a task and give every rank the sum of what its neighbors contribute; see `NeighborEngine`."""
+        (agent,) = self._hosted.values()
+        own, error = Bundle(), None
+        try:
+            own = agent.run(task, broadcast)
+        except Exception as caught:
+            error = caught
+        self.linked.exchange_failures(error)
+        self._check_neighbors(task, broadcast, own)
+        received = [unflatten(flat, layout_of(own)) for flat in self.linked.exchange(flatten(own))]
+        kept = reduce_neighbors(task, own, received, maxima, len(received))
+        agent.keep(kept)
+        self._book_exchange(task, flatten(own).nbytes + STATUS_BYTES)
+        return kept
+
+    def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
+        """What the agent of this rank answers, looked up without a message."""
+        return {name: agent.run(task, broadcast) for name, agent in self._hosted.items()}
+
+    def _check_neighbors(self, task: str, broadcast: Bundle, own: Bundle) -> None:
+        layout = {name: np.asarray(shape, dtype=np.int64) for name, _, shape in layout_of(own)}
+        told = np.array([checksum(broadcast), checksum(layout)], dtype=np.int64)
+        for near, heard in zip(self.linked.neighbors, self.linked.exchange(told), strict=True):
+            if (heard != told).any():
+                raise EngineError(
+                    f"rank {self.rank} and its neighbor {near} differ in task {task!r}: give all ranks the same "
+                    "settings, seed and columns"
+                )
+
+    def _book(self, task: str, verb: str, up: Counts, down: int, header: int = HEADER_BYTES) -> None:
+        """Count messages up and down the tree: sums and what is gathered have the same length everywhere."""
+        degrees = np.zeros(self.ranks.size, dtype=np.int64)
+        for link in self.linked.tree:
+            degrees[list(link)] += 1
+        n_bytes, n_links = down + header, len(self.linked.tree)
+        traffic = degrees * np.array([[2], [n_bytes], [n_bytes]])
+        self._tally.add(task, verb, traffic, messages=2 * n_links, up=n_links * n_bytes, down=n_links * n_bytes)
+
+    def _book_exchange(self, task: str, n_bytes: int) -> None:
+        degrees = np.array([len(nearby) for nearby in self._links.values()], dtype=np.int64)
+        n_messages = int(degrees.sum())
+        traffic = degrees * np.array([[2], [n_bytes], [n_bytes]])
+        self._tally.add(task, "neighbor_sum", traffic, messages=n_messages, up=n_messages * n_bytes, down=0)

@@ -1,0 +1,44 @@
+"""Counts of what many hosts send, as vectors: noting a round over a thousand of them must not take long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.engines.ledger import Entry, Ledger, Traffic
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Tally:
+    """A ledger in the making: rounds, and messages, bytes sent and bytes received of every host, task by task."""
+
+    hosts: Sequence[str]
+    _entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    _counts: dict[tuple[str, str], Counts] = field(default_factory=dict)
+
+    def add(self, task: str, verb: str, traffic: Counts, *, messages: int, up: int, down: int) -> None:
+        """Count one round; ``traffic`` has a row each for messages, bytes sent and bytes received, by host."""
+        entry = self._entries.setdefault((task, verb), Entry(task, verb))
+        entry.rounds += 1
+        entry.messages += messages
+        entry.bytes_up += up
+        entry.bytes_down += down
+        if (task, verb) in self._counts:
+            self._counts[task, verb] += traffic
+        else:
+            self._counts[task, verb] = traffic.copy()
+
+    def ledger(self) -> Ledger:
+        """What has been counted so far."""
+        return Ledger({key: self._told(key) for key in self._entries})
+
+    def _told(self, key: tuple[str, str]) -> Entry:
+        entry = self._entries[key]
+        columns = zip(self.hosts, self._counts[key].T.tolist(), strict=True)
+        agents = {host: Traffic(entry.rounds, messages, got, sent) for host, (messages, sent, got) in columns}
+        return Entry(*key, entry.rounds, entry.messages, entry.bytes_down, entry.bytes_up, agents)

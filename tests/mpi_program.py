@@ -1,0 +1,161 @@
+"""What ranks run in tests: ``mpiexec -n 4 python -m tests.mpi_program NAME ...``; rank 0 prints JSON."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+from dsfr.engines import InProcessEngine
+from dsfr.engines.checkpoint import with_checkpoint
+from dsfr.engines.mpi import MPIEngine
+from dsfr.engines.mpi_network import MPINetworkEngine
+from dsfr.engines.network import NetworkEngine
+from dsfr.engines.topology import make_topology
+from dsfr.protocol import TASKS, Settings, make_shards, train
+from tests.tables import make_table, owners_of
+
+COMM = MPI.COMM_WORLD
+KINDS = [
+    {"solver": "admm"},
+    {"solver": "admm", "unlabeled": "graph", "refresh_pairs": False, "width_pooling": "paper"},
+    {"solver": "exact", "tune": "evidence"},
+    {"rounds": "few", "unlabeled": None},
+    {"basis": "wavelets", "n_nodes": 8, "unlabeled": "graph"},
+]
+
+
+def shards_of(n_agents, seed=1):
+    X, _, y = make_table(seed, n_rows=120)
+    return X, make_shards(X, y, owners_of(seed, len(y), n_agents))
+
+
+def own(shards):
+    """The agents of this rank: all others by turns."""
+    return {name: shards[name] for name in list(shards)[COMM.rank :: COMM.size]}
+
+
+def over_graph(shards, graph):
+    return MPINetworkEngine(own(shards), TASKS, lambda names: make_topology(graph, names))
+
+
+def equality():
+    """Largest differences of predictions from those in one process, by kind of training and graph."""
+    X, shards = shards_of(COMM.size)
+    found = {}
+    for told in KINDS:
+        reference = train(InProcessEngine(shards, TASKS), Settings(seed=3, **told)).predictor.predict(X)
+        for graph in (None, "ring", "grid"):
+            engine = MPIEngine(own(shards), TASKS) if graph is None else over_graph(shards, graph)
+            trained = train(engine, Settings(seed=3, **told))
+            found[f"{told} {graph}"] = float(np.abs(trained.predictor.predict(X) - reference).max())
+            check_ledger(engine)
+    for graph in ("ring", "star"):
+        told = Settings(seed=3, solver="decentralized")
+        copies = train(NetworkEngine(shards, TASKS, make_topology(graph, list(shards))), told).copies
+        trained = train(over_graph(shards, graph), told)
+        ((name, copy),) = trained.copies.items()
+        apart = float(np.abs(copy.predict(X) - copies[name].predict(X)).max())
+        found[f"decentralized {graph}"] = COMM.allreduce(apart, MPI.MAX)
+    return found
+
+
+def check_ledger(engine):
+    """All ranks tell the same of what was sent, and what agents have sent and received is all of it."""
+    ledger = engine.ledger
+    assert len({COMM.allgather(str(ledger))[rank] for rank in range(COMM.size)}) == 1
+    assert sum(traffic.bytes_sent for traffic in ledger.agents.values()) <= ledger.bytes
+    assert ledger.bytes > 0
+
+
+def several():
+    """Five agents on fewer ranks give the model of five ranks."""
+    X, shards = shards_of(5)
+    reference = train(InProcessEngine(shards, TASKS), Settings(seed=3)).predictor.predict(X)
+    with MPIEngine(own(shards), TASKS) as engine:
+        trained = train(engine, Settings(seed=3))
+    return {"apart": float(np.abs(trained.predictor.predict(X) - reference).max()), "agents": engine.n_agents}
+
+
+def failing(where, graph=None):
+    """An exception on rank 1: in a task, outside of one, or as other settings than the others have."""
+    _, shards = shards_of(COMM.size)
+    guilty = COMM.rank == 1
+    tasks = dict(TASKS)
+    if where == "task" and guilty:
+
+        def spoiled(shard, memory, broadcast):
+            raise ZeroDivisionError("nothing to divide by")
+
+        tasks["introduce" if graph else "cluster_sums"] = spoiled
+    if graph:
+        engine = MPINetworkEngine(own(shards), tasks, lambda names: make_topology(graph, names))
+    else:
+        engine = MPIEngine(own(shards), tasks)
+
+    def on_round(info):
+        if where == "outside" and guilty and info.round == 3:
+            raise OSError("the disk is full")
+
+    told = {"ridge": 0.2 if where == "settings" and guilty else 0.1, "n_rules": 3 + (where == "layout" and guilty)}
+    solver = "decentralized" if graph else "exact" if where != "settings" else "admm"
+    with engine:
+        try:
+            train(engine, Settings(seed=3, solver=solver, **told), on_round)
+        except RuntimeError as error:
+            if COMM.rank == 0:
+                print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+            raise SystemExit(2) from None
+
+
+def killed(folder, rank, after):
+    """A training with a checkpoint, of which one rank is killed after some rounds."""
+    return checkpointed(folder, int(rank), int(after))
+
+
+def resumed(folder, graph=""):
+    """The same without a kill."""
+    return checkpointed(folder, None, 0, graph)
+
+
+def checkpointed(folder, victim, after, graph=""):
+    n_agents = COMM.size if graph else 4
+    X, shards = shards_of(n_agents)
+    told = {"solver": "decentralized"} if graph else {"solver": "admm"}
+    settings = Settings(seed=3, **told)
+    engine = over_graph(shards, graph) if graph else MPIEngine(own(shards), TASKS)
+    with engine:
+        kept = with_checkpoint(engine, folder, told, resume=True)
+
+        def on_round(info):
+            if COMM.rank == victim and kept._round >= after:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        trained = train(kept, settings, on_round)
+    reference = train(InProcessEngine(shards, TASKS), Settings(seed=3)).predictor.predict(X)
+    return {"replayed": kept.n_replayed, "apart": float(np.abs(trained.predictor.predict(X) - reference).max())}
+
+
+def asleep():
+    """Ranks that wait for one which never answers."""
+    _, shards = shards_of(COMM.size)
+
+    pids = COMM.gather(os.getpid())
+    if COMM.rank == 0:
+        print(json.dumps(pids), flush=True)
+
+    def lazy(shard, memory, broadcast):
+        time.sleep(120 if COMM.rank == 1 else 0)
+        raise AssertionError
+
+    MPIEngine(own(shards), {"measure": lazy}).max("measure", {})
+
+
+if __name__ == "__main__":
+    name, *rest = sys.argv[1:]
+    answer = globals()[name](*rest)
+    if COMM.rank == 0 and answer is not None:
+        print(json.dumps(answer), flush=True)

@@ -1,0 +1,182 @@
+"""Training over real MPI processes: the same model, errors that all ranks learn of, resuming after kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import dsfr
+from tests.tables import make_table, owners_of
+
+pytest.importorskip("mpi4py", reason="the MPI engine needs mpi4py: pip install 'dsfr[mpi-wheel]'")
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+pytestmark = pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this Python: pip install mpich")
+
+ROOT = Path(__file__).parent.parent
+SECONDS = 120
+
+
+def mpiexec(n_ranks, *command, timeout=SECONDS):
+    """Run a command on so many ranks; exit code, standard output and error, and how long it took."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    start = time.perf_counter()
+    done = subprocess.run(
+        [MPIEXEC, "-n", str(n_ranks), *map(str, command)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr, time.perf_counter() - start
+
+
+def program(n_ranks, *arguments):
+    return mpiexec(n_ranks, sys.executable, "-m", "tests.mpi_program", *arguments)
+
+
+def dsfr_fit(n_ranks, *arguments):
+    return mpiexec(n_ranks, sys.executable, "-m", "dsfr", "fit", "--engine", "mpi", *arguments)
+
+
+def test_every_kind_of_training_equals_the_one_in_process():
+    code, out, err, _ = program(4, "equality")
+    assert code == 0, err
+    found = json.loads(out)
+    assert len(found) == 17
+    assert max(found.values()) < 1e-8, found
+
+
+def test_a_rank_may_have_several_agents():
+    code, out, err, _ = program(2, "several")
+    assert code == 0, err
+    assert json.loads(out)["apart"] < 1e-8
+    assert json.loads(out)["agents"] == 5
+
+
+def test_an_exception_in_a_task_is_the_same_error_on_all_ranks():
+    code, out, _, _ = program(3, "failing", "task")
+    assert code == 2
+    assert json.loads(out) == {"error": "RankError: rank 1: ZeroDivisionError: nothing to divide by"}
+
+
+def test_an_exception_outside_a_task_ends_the_job_for_all_with_one_message():
+    code, _, err, _ = program(3, "failing", "outside")
+    assert code != 0
+    assert err.count("Error: rank 1: the disk is full") == 1
+
+
+def test_an_exception_on_a_graph_ends_the_job_for_all():
+    code, out, err, _ = program(4, "failing", "task", "ring")
+    assert code != 0
+    assert "rank 1: ZeroDivisionError: nothing to divide by" in out + err
+
+
+@pytest.mark.parametrize(("how", "complaint"), [("settings", "ranks were told different things"), ("layout", "ranks")])
+def test_ranks_that_are_not_told_the_same_are_noticed(how, complaint):
+    code, out, err, _ = program(2, "failing", how)
+    assert code != 0
+    assert complaint in out + err
+
+
+def test_a_killed_rank_ends_the_job_within_seconds_and_leaves_no_process():
+    command = [MPIEXEC, "-n", "3", sys.executable, "-m", "tests.mpi_program", "asleep"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        pids = json.loads(job.stdout.readline())
+        os.kill(pids[1], signal.SIGKILL)
+        start = time.perf_counter()
+        assert job.wait(timeout=20) != 0
+        assert time.perf_counter() - start < 10
+        told = job.stdout.read() + job.stderr.read()
+    assert "KILLED" in told.upper() or "SIGNAL" in told.upper()
+    assert not [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists() and is_running(pid)]
+
+
+def is_running(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_a_killed_job_is_resumed_on_another_number_of_ranks(tmp_path):
+    for rank, after in ((0, 9), (3, 25)):
+        code, _, _, _ = program(4, "killed", tmp_path, rank, after)
+        assert code != 0
+    code, out, err, _ = program(2, "resumed", tmp_path)
+    assert code == 0, err
+    assert json.loads(out)["apart"] < 1e-8
+    assert json.loads(out)["replayed"] >= 20
+
+
+def test_agents_without_a_coordinator_resume_from_their_own_journals(tmp_path):
+    (code, first, err, _), (_, again, _, _) = (program(3, "resumed", tmp_path, "ring") for _ in range(2))
+    assert code == 0, err
+    assert json.loads(again)["replayed"] > 10
+    assert json.loads(again)["apart"] == json.loads(first)["apart"]
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    """Five files and the same rows in one, with the owners in a column."""
+    folder = tmp_path_factory.mktemp("sites")
+    X, _, y = make_table(1, n_rows=150)
+    owners = owners_of(1, len(y), 5)
+    columns = {f"f{j}": X[:, j] for j in range(X.shape[1])}
+    table = pa.table(columns | {"y": pa.array(y, from_pandas=True), "who": owners})
+    pa.parquet.write_table(table, folder / "all.parquet")
+    (folder / "sites").mkdir()
+    for name in np.unique(owners):
+        own = table.filter(pa.array(owners == name)).drop_columns(["who"])
+        pa.parquet.write_table(own, folder / "sites" / f"{name}.parquet")
+    return folder, X
+
+
+def test_the_command_gives_the_model_of_one_process(sites):
+    folder, X = sites
+    reference = folder / "reference.dsfr"
+    command = [sys.executable, "-m", "dsfr", "fit", folder / "all.parquet", "--target", "y", "--agent-column", "who"]
+    subprocess.run([*command, "-o", reference], check=True, capture_output=True, timeout=SECONDS)
+    expected = dsfr.load(reference).predict(X)
+    for n_ranks, files in ((5, "sites/site-{rank}.parquet"), (2, "sites")):
+        code, out, err, _ = dsfr_fit(n_ranks, folder / files, "--target", "y", "-o", folder / "mpi.dsfr")
+        assert (code, err) == (0, "")
+        assert out.count("Trained") == 1
+        model = dsfr.load(folder / "mpi.dsfr")
+        assert np.abs(model.predict(X) - expected).max() < 1e-8
+        assert model.training["n_agents"] == 5
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda path: path.unlink(), "there is no file"),
+        (lambda path: path.write_text("junk"), "cannot be read"),
+        (lambda path: path.write_bytes(renamed(path)), "lacks the column(s) f2 that the first file has"),
+    ],
+    ids=["missing", "damaged", "columns"],
+)
+def test_a_bad_file_of_one_rank_is_one_message_and_no_model(sites, tmp_path, spoil, complaint):
+    folder, _ = sites
+    for number in range(3):
+        (tmp_path / f"site-{number}.parquet").write_bytes((folder / f"sites/site-{number}.parquet").read_bytes())
+    spoil(tmp_path / "site-2.parquet")
+    code, out, err, _ = dsfr_fit(3, tmp_path / "site-{rank}.parquet", "--target", "y", "-o", tmp_path / "model.dsfr")
+    assert code == 2
+    assert out == ""
+    assert err.count("Error: rank 2: ") == 1
+    assert complaint in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "model.dsfr").exists()
+
+
+def renamed(path):
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(pa.parquet.read_table(path).rename_columns(["f0", "f1", "g2", "y"]), sink)
+    return sink.getvalue().to_pybytes()
