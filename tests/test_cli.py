@@ -226,6 +226,32 @@ def test_the_command_line_knows_the_methods_without_loading_them():
     assert sorted(METHOD_NAMES) == sorted(METHODS)
 
 
+def test_auto_trains_what_the_estimator_trains_and_knows_how_sure_it_is(table, frame, tmp_path):
+    path, out = tmp_path / "auto.dsfr", tmp_path / "out.csv"
+    told = run("fit", table, "--target", "noise", "--agent-column", "site", "--auto", "-o", path)
+    assert told.exit_code == 0, told.output
+    assert "Models in the average" in told.output
+    assert run("predict", path, table, "--interval", "0.8", "-o", out).exit_code == 0
+    X = frame[["speed", "angle", "depth"]].to_numpy()
+    expected = dsfr.SFRRegressor(auto=True, random_state=0).fit(X, frame["noise"], agents=frame["site"])
+    written = pd.read_csv(out)
+    np.testing.assert_allclose(written["prediction"], expected.predict(X), rtol=1e-9)
+    ends = written[["prediction_low", "prediction_high"]].to_numpy()
+    np.testing.assert_allclose(ends, expected.predict_interval(X, 0.8), rtol=1e-9)
+    assert re.search(r"average of \d+ rule bases", run("explain", path).output)
+
+
+def test_what_auto_and_intervals_cannot_do_is_said(table, model, tmp_path):
+    fit = ("fit", table, "--target", "noise", "--ignore", "site", "-o", tmp_path / "m.dsfr")
+    assert "--auto chooses --ridge: leave out one or the other" in refused(*fit, "--auto", "--ridge", "1")
+    assert "no use for --auto" in refused(*fit, "--auto", "--method", "lapwnn")
+    assert "auto=True stands for" in refused(*fit, "--auto", "--few-rounds", "--agents", "2")
+    assert "train it with uncertainty=True" in refused("predict", model, table, "--interval", "0.9")
+    assert "0<x<1" in refused("predict", model, table, "--interval", "1.5")
+    assert run(*fit, "--auto").exit_code == 0
+    assert "needs at least 999 labelled rows" in refused("predict", tmp_path / "m.dsfr", table, "--interval", "0.999")
+
+
 def test_the_seed_changes_the_model(table, tmp_path):
     seeds = []
     for seed in (0, 1):
