@@ -307,6 +307,14 @@ def test_auto_works_on_odd_tables():
     np.testing.assert_allclose(constant.predict(X), 7.0)
 
 
+@pytest.mark.parametrize("seed", [0, 7, 9])
+def test_auto_works_on_labels_without_noise(seed):
+    X = np.random.default_rng(seed).normal(size=(120, 4))
+    y = np.where(np.arange(120) < 40, X[:, 0], np.nan)
+    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
+    assert dsfr.nrmse(X[:, 0], model.predict(X)) < 0.5
+
+
 def test_auto_leaves_alone_what_was_asked_for():
     X, _, y = make_table(0)
     model = SFRRegressor(auto=True, n_models=1, relevance=None, tune="loo", random_state=0).fit(X, y)
