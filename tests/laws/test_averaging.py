@@ -73,9 +73,10 @@ def errors_by_scaling(X, y, truth):
     return found
 
 
-def test_one_odd_row_does_not_spoil_a_robust_fit():
+@pytest.mark.parametrize("odd", [1e9, 1e300, -1.7e308])
+def test_one_odd_row_does_not_spoil_a_robust_fit(odd):
     X, truth, y = make_table(3, n_rows=300, n_labels=60)
-    X[int(np.flatnonzero(np.isnan(y))[0])] = 1e9
+    X[int(np.flatnonzero(np.isnan(y))[0])] = odd
     errors = errors_by_scaling(X, y, truth)
     assert errors["robust"] < 0.5
     assert errors["range"] > 1.5 * errors["robust"]
@@ -210,6 +211,16 @@ def test_deviations_are_those_of_the_gaussian_posterior(seed, ridge):
     covariance = np.linalg.inv(H[labeled].T @ H[labeled] + ridge * np.eye(H.shape[1]))
     expected = noise * np.sqrt(1.0 + np.einsum("np,pq,nq->n", H, covariance, H))
     np.testing.assert_allclose(training.mixture.deviations(X), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_deviations_are_in_the_units_of_any_target(unit):
+    X, _, y = make_table(0)
+    expected, found = (
+        SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, scale * y).predict(X, return_std=True)[1]
+        for scale in (1.0, unit)
+    )
+    np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
 
 
 def test_intervals_hold_as_many_targets_as_they_say():

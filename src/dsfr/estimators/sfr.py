@@ -53,7 +53,7 @@ class SFRRegressor(DistributedRegressor):
         Features from their lowest to their highest value become -1 to 1; or "robust", for a few odd rows among many:
         units are standard deviations, features are cut off at the quantiles 1/n and 1 - 1/n (n labels: beyond, less
         than one label is expected), targets at ``sqrt(n/2)`` interquartile ranges from the quartiles. Quantiles are
-        found by counting, in five to thirteen more rounds.
+        found by counting, in five to thirteen more rounds (up to 26 if a value is 1e12 times as far off as others).
     relevance : {"slopes", None}, default=None
         "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
         trained three times for that. Only clusters change: every rule base is an ordinary one.

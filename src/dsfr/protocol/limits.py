@@ -111,7 +111,8 @@ def agree_scaling(engine: Engine, settings: Settings) -> Population:
     limits, target = _find_limits(engine, look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("spread_within", message), limits)
-    middle, half = float(target.sum() / 2.0), float((target[1] - target[0]) / 2.0)
+    low, high = target / 2.0  # the sum and the difference of the whole may overflow
+    middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     return replace(look.population(engine.sum("agree", look.message())), limits=limits)
 
@@ -136,10 +137,11 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
 def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array:
     """Limits of the target, never wider than the targets are; none but these where half of them are equal."""
     ends = look.target_origin + look.target_unit * np.array([-1.0, 1.0])
-    reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
-    if not 0.0 < reach < np.inf:
-        return ends
-    limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
+    with np.errstate(over="ignore"):
+        reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
+        if not 0.0 < reach < np.inf:
+            return ends
+        limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
     return limits
 
 
