@@ -234,6 +234,28 @@ def test_intervals_hold_as_many_targets_as_they_say():
     assert 0.76 < np.mean(held) < 0.86
 
 
+@pytest.mark.parametrize("odd", [1e3, 1e7, 1e12])
+def test_one_odd_label_does_not_make_intervals_coarse(odd):
+    X, _, y = make_table(3, n_rows=300, n_labels=60)
+    y[int(np.flatnonzero(~np.isnan(y))[0])] = odd * np.nanstd(y)
+    model = SFRRegressor(auto=True, n_models=2, random_state=0)
+    errors = []
+
+    class Listener(InProcessEngine):
+        def max(self, task, broadcast):
+            told = super().max(task, broadcast)
+            if task == "score":
+                errors.extend(np.concatenate([agent.memory["errors"] for agent in self._agents.values()]))
+            return told
+
+    shards = make_shards(X, y, owners_of(3, len(y), 3))
+    model.fit_over(lambda _: Listener(shards, TASKS), [f"x{j}" for j in range(X.shape[1])])
+    assert len(errors) == 60
+    for coverage in (0.5, 0.8, 0.9):
+        exact = np.sort(errors)[int(np.ceil(coverage * 61.0)) - 1]
+        assert exact <= model.model_.half_width(coverage) <= 1.1 * exact
+
+
 def test_scores_give_the_conformal_quantile():
     errors = np.arange(1.0, 100.0)
     scores = Scores(np.append(0.0, errors), np.append(0.0, np.arange(1.0, 100.0)))

@@ -62,7 +62,7 @@ class SFRRegressor(DistributedRegressor):
         from leaving a single rule in charge.
     uncertainty : bool, default=False
         Keep what `predict` needs for ``return_std`` and `predict_interval`: the posterior of the weights, and counts of
-        leave-one-out errors (three more rounds).
+        leave-one-out errors (three more rounds, or up to ten where one error is far larger than others).
     fuzzifier : float, default=1.1
         Fuzziness of the clusters (alpha), > 1.
     width_scale : float, default=1.0
