@@ -16,7 +16,7 @@ N_THRESHOLDS = 33
 EVEN_ROUNDS = 12
 """Rounds with evenly spaced thresholds, which make a bracket 1e18 times shorter: enough, unless a value is far off."""
 MOST_ROUNDS = EVEN_ROUNDS + 13
-"""The others have as many numbers of 64 bits between any two thresholds: they narrow any bracket down to one of them."""
+"""The others put as many numbers of 64 bits between any two thresholds: they narrow any bracket down to one number."""
 PRECISION = 1e-6
 """Of the distance between the lower and the upper quantile."""
 
@@ -75,9 +75,10 @@ def _between(low: IntArray, high: IntArray) -> IntArray:
     up = np.arange(N_THRESHOLDS)
     down = parts - up
     # Quotient and rest apart: the products of the whole would overflow.
-    (low, low_rest), (high, high_rest) = (np.divmod(end[..., None], parts) for end in (low, high))
-    places: IntArray = low * down + high * up + (low_rest * down + high_rest * up) // parts
-    return places
+    low, low_rest = np.divmod(low[..., None], parts)
+    high, high_rest = np.divmod(high[..., None], parts)
+    between, _ = np.divmod(low_rest * down + high_rest * up, parts)
+    return low * down + high * up + between
 
 
 def counts_below(values: Array, thresholds: Array) -> Array:
