@@ -293,6 +293,7 @@ def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
         ({"uncertainty": True}, "uncertainty=True needs summed statistics"),
         ({"n_models": 0}, "n_models=0 must be"),
         ({"n_models": "many"}, "n_models='many' must be"),
+        ({"n_models": 31, "tune": "evidence"}, "n_models=31 must be a whole number from 1 to 30"),
         ({"scaling": "log"}, "scaling='log' must be one of"),
         ({"relevance": "all"}, "relevance='all' must be one of"),
         ({"firing": "max"}, "firing='max' must be one of"),
@@ -306,6 +307,27 @@ def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
 def test_what_cannot_be_combined_is_refused(told, message):
     with pytest.raises(ValueError, match=message):
         Settings(**told)
+
+
+def test_more_models_than_can_be_solved_are_refused_before_the_first():
+    X, _, y = make_table(0)
+    with pytest.raises(
+        ValueError, match=r"81920 weights .* Lower n_models=25 \(every second model has twice the rules"
+    ):
+        SFRRegressor(auto=True, n_models=25).fit(X, y)
+    with pytest.raises(ValueError, match="auto='no' must be True or False"):
+        SFRRegressor(auto="no").fit(X, y)
+
+
+@pytest.mark.parametrize("scaling", ["range", "robust"])
+def test_limits_of_an_earlier_training_are_forgotten(scaling):
+    X, _, y = make_table(2)
+    shards = make_shards(X, y, owners_of(2, len(y), 3))
+    told = Settings(scaling=scaling, solver="exact", n_rules=3)
+    expected = train(InProcessEngine(shards, TASKS), told).predictor.predict(X)
+    engine = InProcessEngine(shards, TASKS)
+    train(engine, Settings(scaling="robust", solver="exact", n_rules=3))
+    np.testing.assert_array_equal(train(engine, told).predictor.predict(X), expected)
 
 
 def test_what_a_model_does_not_know_is_said(tmp_path):
