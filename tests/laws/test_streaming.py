@@ -96,6 +96,9 @@ def test_the_automatic_mode_streams_too(tmp_path, n_agents, tune):
     np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
     assert streamed.model_.half_width(0.8) == in_memory.model_.half_width(0.8)
     assert streamed.models_ == in_memory.models_
+    expected = in_memory.predict(X, return_std=True)
+    for found, same in zip(streamed.predict(dsfr.scan(folder), return_std=True), expected, strict=True):
+        np.testing.assert_array_equal(found, same)
 
 
 def test_rows_moved_to_limits_are_copied_a_few_at_a_time(monkeypatch):
