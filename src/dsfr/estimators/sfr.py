@@ -69,7 +69,7 @@ class SFRRegressor(DistributedRegressor):
         Factor on the widths of the fuzzy sets; sqrt(2) gives sets ``exp(-(x-m)^2 / (2 s^2))``.
     pairs : {"random", "local"}, default="random"
         Pairs of any two rows; or of near ones, which penalises local bends only. The penalty is rescaled, so that a
-        model of constant curvature pays the same for both.
+        model of constant curvature pays about the same for both.
     n_pairs : int, default=None
         Interpolated pairs per agent, used raw as in the paper. None: as many as the agent has unlabelled rows, at most
         10,000 and rescaled beyond.
