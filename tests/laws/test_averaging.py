@@ -281,9 +281,9 @@ def test_a_saved_average_predicts_the_same_bits(tmp_path):
 
 def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
     X, _, y = make_table(2)
-    model = SFRRegressor(scaling="robust", random_state=0).fit(X, y)
-    far = np.full((1, X.shape[1]), 1e12)
-    np.testing.assert_array_equal(model.predict(far), model.predict(model.model_.predictor.limits.high[None, :]))
+    model = SFRRegressor(scaling="robust", solver="exact", uncertainty=True, random_state=0).fit(X, y)
+    far, end = np.full((1, X.shape[1]), 1e12), model.model_.predictor.limits.high[None, :]
+    np.testing.assert_array_equal(model.predict(far, return_std=True), model.predict(end, return_std=True))
 
 
 @pytest.mark.parametrize(
@@ -372,8 +372,10 @@ def test_auto_works_on_labels_without_noise(seed):
 
 def test_auto_leaves_alone_what_was_asked_for():
     X, _, y = make_table(0)
-    model = SFRRegressor(auto=True, n_models=1, relevance=None, tune="loo", random_state=0).fit(X, y)
+    model = SFRRegressor(auto=True, n_models=1, relevance=None, tune="loo", tol=1e-3, random_state=0).fit(X, y)
     assert model.model_.settings["tune"] == "loo"
     assert model.model_.settings["n_models"] == 1
+    assert model.model_.settings["tol"] == 1e-3
     assert model.model_.settings["scaling"] == "robust"
+    assert model.model_.settings["relevance"] == "slopes"  # a default cannot be told from nothing said
     assert not hasattr(model, "models_")
