@@ -15,7 +15,7 @@ from dsfr.engines import InProcessEngine
 from dsfr.protocol import TASKS, Settings, make_shards, train
 from dsfr.protocol.limits import agree_scaling
 from dsfr.protocol.packing import unpack_basis, unpack_statistics
-from tests.tables import make_table, owners_of, train_on
+from tests.tables import Listener, make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
 AUTO = {
@@ -172,19 +172,11 @@ def test_shares_sum_to_one_and_predictions_are_their_average():
 @given(seeds)
 def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
     X, _, y = make_table(seed, n_labels=12)
-    heard = {}
-
-    class Listener(InProcessEngine):
-        def sum(self, task, broadcast):
-            result = super().sum(task, broadcast)
-            heard[task] = (broadcast, result)
-            return result
-
-    engine = Listener(list(make_shards(X, y, owners_of(seed, len(y), 3)).values()), TASKS)
+    engine = Listener(make_shards(X, y, owners_of(seed, len(y), 3)))
     tuned = train(engine, Settings(tune="loo", n_rules=2, seed=seed)).tuned
     assert engine.ledger.entries["left_out_errors", "sum"].rounds == 2
-    told, _ = heard["statistics"]
-    total = unpack_statistics(heard["statistics"][1])
+    [(told, summed)] = engine.heard["statistics"]
+    total = unpack_statistics(summed)
     basis, labeled = unpack_basis(told), ~np.isnan(y)
     H = basis.features((X[labeled] - Ranges.of(X).midpoints) / Ranges.of(X).half_widths)
     targets = (y[labeled] - float(told["target_mean"])) / float(told["target_scale"])
@@ -241,7 +233,7 @@ def test_one_odd_label_does_not_make_intervals_coarse(odd):
     model = SFRRegressor(auto=True, n_models=2, random_state=0)
     errors = []
 
-    class Listener(InProcessEngine):
+    class Overheard(InProcessEngine):
         def max(self, task, broadcast):
             told = super().max(task, broadcast)
             if task == "score":
@@ -249,7 +241,7 @@ def test_one_odd_label_does_not_make_intervals_coarse(odd):
             return told
 
     shards = make_shards(X, y, owners_of(3, len(y), 3))
-    model.fit_over(lambda _: Listener(shards, TASKS), [f"x{j}" for j in range(X.shape[1])])
+    model.fit_over(lambda _: Overheard(shards, TASKS), [f"x{j}" for j in range(X.shape[1])])
     assert len(errors) == 60
     for coverage in (0.5, 0.8, 0.9):
         exact = np.sort(errors)[int(np.ceil(coverage * 61.0)) - 1]
