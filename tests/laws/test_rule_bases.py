@@ -74,6 +74,16 @@ def test_models_differ_in_rules_widths_and_kinds_of_pairs():
     assert ["near" in broadcast for broadcast, _ in engine.heard["statistics"]] == [False, True, False, True]
 
 
+def test_the_penalty_of_near_pairs_is_as_large_as_that_of_random_ones():
+    X, _, y = make_table(1, n_rows=400)
+    sizes = []
+    for pairs in ("random", "local"):
+        _, engine = listened(X, y, n_models=1, relevance=None, pairs=pairs)
+        [(_, summed)] = engine.heard["statistics"]
+        sizes.append(np.trace(unpack_statistics(summed).unlabeled_gram))
+    assert 0.2 < sizes[1] / sizes[0] < 5.0
+
+
 def test_shares_are_stacked_when_tuned_by_leave_one_out():
     X, _, y = make_table(1)
     training, engine = listened(X, y, n_models=4, tune="loo")
