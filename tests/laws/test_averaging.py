@@ -175,6 +175,10 @@ def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
     engine = Listener(make_shards(X, y, owners_of(seed, len(y), 3)))
     tuned = train(engine, Settings(tune="loo", n_rules=2, seed=seed)).tuned
     assert engine.ledger.entries["left_out_errors", "sum"].rounds == 2
+    asked, errors = ([pair[i] for pair in engine.heard["left_out_errors"]] for i in (0, 1))
+    best = [int(answer["errors"].argmin()) for answer in errors]
+    np.testing.assert_allclose(asked[1]["candidates"][best[1]], [tuned.unlabeled_weight, tuned.ridge])
+    assert np.isclose(asked[1]["candidates"], asked[0]["candidates"][best[0]]).all(axis=1).any()
     [(told, summed)] = engine.heard["statistics"]
     total = unpack_statistics(summed)
     basis, labeled = unpack_basis(told), ~np.isnan(y)
