@@ -3,16 +3,18 @@
 Mean test NRMSE over repetitions of 5 folds, those of the reproduction for the paper's data sets. Peers of scikit-learn
 have the labelled rows only (features standardised where that matters) and choose what they choose on these: RidgeCV by
 leave-one-out, Gaussian processes (RBF; and one length scale per feature plus a linear kernel) by marginal likelihood,
-up to 1,500 labels; forests and boosting with their defaults and 200 trees. "SFR-ICR" is the paper's method, its grid
-chosen by leave-one-out on the training labels, read from the stored reproduction (50 labels). Two tables were not
-looked at while the method was made: diabetes (bundled with scikit-learn) and Friedman's first function (2,000 rows).
-"paired" is the mean difference of `auto` to a peer on the same folds, with its standard error, and "better" the share
-of folds on which `auto` is better. Coverage is that of 90% intervals on test rows.
+up to 1,500 labels; forests of 200 trees and boosting, otherwise with their defaults. "SFR-ICR" is the paper's method,
+its grid chosen by leave-one-out on the training labels, read from the stored reproduction (50 labels). Two tables were
+not looked at while the method was made: diabetes (bundled with scikit-learn) and Friedman's first function (2,000
+rows). Mean ranks are among the methods that ran on all tables, SFR-ICR and several agents apart. "paired" is the mean
+difference of `auto` to a peer on the same folds, with its standard error, and "better" the share of folds on which
+`auto` is better. Coverage is that of 90% intervals on test rows. Every row is stored with the commit that it ran on.
 
     python -m benchmarks.accuracy [--labels 20 50 100 500 all] [--repetitions N] [--jobs 2] [--render]
 """
 
 import argparse
+import subprocess
 import time
 import warnings
 from collections.abc import Iterator
@@ -118,6 +120,12 @@ def measure(name: str, labels: int | str, repetition: int) -> list[dict]:
     return rows
 
 
+def commit() -> str:
+    """The checked-out commit, with a plus if files are changed."""
+    told = subprocess.run(["git", "describe", "--always", "--dirty=+"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return told.stdout.strip()
+
+
 def papers_method() -> pd.DataFrame:
     """The stored SFR-ICR, its grid chosen by leave-one-out on the training labels."""
     stored = [
@@ -143,9 +151,10 @@ def table(results: pd.DataFrame, labels: str) -> Iterator[str]:
     """Means, standard errors and ranks at one number of labels."""
     part = results[results.labels == labels]
     runs = part[part.method == AUTO].groupby("data").size()
-    yield f"{labels} labels: mean test NRMSE of {runs.max()} runs, standard error below\n"
+    ran = ", ".join(sorted(part.commit.dropna().unique()))
+    yield f"{labels} labels: mean test NRMSE of {runs.max()} runs, standard error below (commit {ran})\n"
     yield f"{'':<11}" + "".join(f"{name:>12}" for name in SHORT)
-    ranks = []
+    means = []
     for name in (*PAPER, *UNSEEN):
         own = part[part.data == name].groupby("method").nrmse
         mean, error = own.mean(), own.sem()
@@ -155,11 +164,9 @@ def table(results: pd.DataFrame, labels: str) -> Iterator[str]:
             f"{mean[m]:>11.4f}{mark}" if m in mean else f"{'-':>11} " for m, mark in zip(METHODS, marks, strict=True)
         )
         yield f"{'':<11}" + "".join(f"{error[m]:>11.4f} " if m in mean else f"{'':>12}" for m in METHODS)
-        ranks.append(mean.drop([AGENTS, PAPERS_OWN], errors="ignore").rank())
-    yield f"{'mean rank':<11}" + "".join(
-        f"{np.mean([r[m] for r in ranks if m in r]):>11.2f} " if any(m in r for r in ranks) else f"{'':>12}"
-        for m in METHODS
-    )
+        means.append(mean.drop([AGENTS, PAPERS_OWN], errors="ignore"))
+    ranks = pd.concat(means, axis=1, join="inner").rank().mean(axis=1)
+    yield f"{'mean rank':<11}" + "".join(f"{ranks[m]:>11.2f} " if m in ranks else f"{'':>12}" for m in METHODS)
     yield ""
     heads = ("to RidgeCV", "to SFR-ICR", "to the best peer")
     yield f"{'paired':<11}" + "".join(f"{name:>20}{'better':>8}" for name in heads)
@@ -220,7 +227,8 @@ def plot(results: pd.DataFrame) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--labels", nargs="+", default=list(map(str, REPETITIONS)))
+    levels = list(map(str, REPETITIONS))
+    parser.add_argument("--labels", nargs="+", choices=levels, default=levels)
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--data", nargs="+", default=[*PAPER, *UNSEEN])
@@ -233,7 +241,7 @@ def main() -> None:
         repetitions = range(arguments.repetitions or REPETITIONS[labels])
         work = [(name, labels, repetition) for repetition in repetitions for name in arguments.data]
         found = Parallel(n_jobs=arguments.jobs)(delayed(measure)(*unit) for unit in work)
-        new = pd.DataFrame([row for rows in found for row in rows]).assign(version=dsfr.__version__)
+        new = pd.DataFrame([row for rows in found for row in rows]).assign(version=dsfr.__version__, commit=commit())
         if len(results):
             results = results[(results.labels != level) | ~results.data.isin(arguments.data)]
         results = pd.concat([results, new], ignore_index=True)

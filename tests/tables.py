@@ -32,3 +32,16 @@ def train_on(X, y, owners, *, serialize: bool = True, **settings):
     shards = make_shards(X, y, np.asarray(owners))
     engine = InProcessEngine(list(shards.values()), TASKS, serialize=serialize)
     return train(engine, Settings(**settings)), engine
+
+
+class Listener(InProcessEngine):
+    """Keeps what was asked and answered in every sum."""
+
+    def __init__(self, shards):
+        super().__init__(shards, TASKS)
+        self.heard = {}
+
+    def sum(self, task, broadcast):
+        result = super().sum(task, broadcast)
+        self.heard.setdefault(task, []).append((broadcast, result))
+        return result

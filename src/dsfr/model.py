@@ -53,14 +53,17 @@ class Model:
         return (self.predictor if self.mixture is None else self.mixture).predict(X, fast=fast)
 
     def deviations(self, X: Any) -> Array:
-        """Standard deviation of a new observation at every row of ``X``.
+        """Standard deviation of a new observation at every row of an array, a data frame or a `dsfr.scan`.
 
         Raises
         ------
         ValueError
             If the model was trained without uncertainty.
         """
-        return self._sure().deviations(as_matrix(X, self.feature_names))
+        sure = self._sure()
+        if hasattr(X, "predictions"):
+            return np.concatenate([np.empty(0), *map(sure.deviations, X.features(self.feature_names))])
+        return sure.deviations(as_matrix(X, self.feature_names))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of intervals about predictions that hold a new target with probability ``coverage``.

@@ -15,7 +15,7 @@ from dsfr.engines import InProcessEngine
 from dsfr.protocol import TASKS, Settings, make_shards, train
 from dsfr.protocol.limits import agree_scaling
 from dsfr.protocol.packing import unpack_basis, unpack_statistics
-from tests.tables import make_table, owners_of, train_on
+from tests.tables import Listener, make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
 AUTO = {
@@ -73,9 +73,10 @@ def errors_by_scaling(X, y, truth):
     return found
 
 
-def test_one_odd_row_does_not_spoil_a_robust_fit():
+@pytest.mark.parametrize("odd", [1e9, 1e300, -1.7e308])
+def test_one_odd_row_does_not_spoil_a_robust_fit(odd):
     X, truth, y = make_table(3, n_rows=300, n_labels=60)
-    X[int(np.flatnonzero(np.isnan(y))[0])] = 1e9
+    X[int(np.flatnonzero(np.isnan(y))[0])] = odd
     errors = errors_by_scaling(X, y, truth)
     assert errors["robust"] < 0.5
     assert errors["range"] > 1.5 * errors["robust"]
@@ -171,19 +172,15 @@ def test_shares_sum_to_one_and_predictions_are_their_average():
 @given(seeds)
 def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
     X, _, y = make_table(seed, n_labels=12)
-    heard = {}
-
-    class Listener(InProcessEngine):
-        def sum(self, task, broadcast):
-            result = super().sum(task, broadcast)
-            heard[task] = (broadcast, result)
-            return result
-
-    engine = Listener(list(make_shards(X, y, owners_of(seed, len(y), 3)).values()), TASKS)
+    engine = Listener(make_shards(X, y, owners_of(seed, len(y), 3)))
     tuned = train(engine, Settings(tune="loo", n_rules=2, seed=seed)).tuned
     assert engine.ledger.entries["left_out_errors", "sum"].rounds == 2
-    told, _ = heard["statistics"]
-    total = unpack_statistics(heard["statistics"][1])
+    asked, errors = ([pair[i] for pair in engine.heard["left_out_errors"]] for i in (0, 1))
+    best = [int(answer["errors"].argmin()) for answer in errors]
+    np.testing.assert_allclose(asked[1]["candidates"][best[1]], [tuned.unlabeled_weight, tuned.ridge])
+    assert np.isclose(asked[1]["candidates"], asked[0]["candidates"][best[0]]).all(axis=1).any()
+    [(told, summed)] = engine.heard["statistics"]
+    total = unpack_statistics(summed)
     basis, labeled = unpack_basis(told), ~np.isnan(y)
     H = basis.features((X[labeled] - Ranges.of(X).midpoints) / Ranges.of(X).half_widths)
     targets = (y[labeled] - float(told["target_mean"])) / float(told["target_scale"])
@@ -212,6 +209,16 @@ def test_deviations_are_those_of_the_gaussian_posterior(seed, ridge):
     np.testing.assert_allclose(training.mixture.deviations(X), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_deviations_are_in_the_units_of_any_target(unit):
+    X, _, y = make_table(0)
+    expected, found = (
+        SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, scale * y).predict(X, return_std=True)[1]
+        for scale in (1.0, unit)
+    )
+    np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
+
+
 def test_intervals_hold_as_many_targets_as_they_say():
     held = []
     for seed in range(12):
@@ -221,6 +228,28 @@ def test_intervals_hold_as_many_targets_as_they_say():
         hidden = np.isnan(y)
         held.append(np.mean((truth >= low)[hidden] & (truth <= high)[hidden]))
     assert 0.76 < np.mean(held) < 0.86
+
+
+@pytest.mark.parametrize("odd", [1e3, 1e7, 1e12])
+def test_one_odd_label_does_not_make_intervals_coarse(odd):
+    X, _, y = make_table(3, n_rows=300, n_labels=60)
+    y[int(np.flatnonzero(~np.isnan(y))[0])] = odd * np.nanstd(y)
+    model = SFRRegressor(auto=True, n_models=2, random_state=0)
+    errors = []
+
+    class Overheard(InProcessEngine):
+        def max(self, task, broadcast):
+            told = super().max(task, broadcast)
+            if task == "score":
+                errors.extend(np.concatenate([agent.memory["errors"] for agent in self._agents.values()]))
+            return told
+
+    shards = make_shards(X, y, owners_of(3, len(y), 3))
+    model.fit_over(lambda _: Overheard(shards, TASKS), [f"x{j}" for j in range(X.shape[1])])
+    assert len(errors) == 60
+    for coverage in (0.5, 0.8, 0.9):
+        exact = np.sort(errors)[int(np.ceil(coverage * 61.0)) - 1]
+        assert exact <= model.model_.half_width(coverage) <= 1.1 * exact
 
 
 def test_scores_give_the_conformal_quantile():
@@ -248,9 +277,9 @@ def test_a_saved_average_predicts_the_same_bits(tmp_path):
 
 def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
     X, _, y = make_table(2)
-    model = SFRRegressor(scaling="robust", random_state=0).fit(X, y)
-    far = np.full((1, X.shape[1]), 1e12)
-    np.testing.assert_array_equal(model.predict(far), model.predict(model.model_.predictor.limits.high[None, :]))
+    model = SFRRegressor(scaling="robust", solver="exact", uncertainty=True, random_state=0).fit(X, y)
+    far, end = np.full((1, X.shape[1]), 1e12), model.model_.predictor.limits.high[None, :]
+    np.testing.assert_array_equal(model.predict(far, return_std=True), model.predict(end, return_std=True))
 
 
 @pytest.mark.parametrize(
@@ -260,6 +289,7 @@ def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
         ({"uncertainty": True}, "uncertainty=True needs summed statistics"),
         ({"n_models": 0}, "n_models=0 must be"),
         ({"n_models": "many"}, "n_models='many' must be"),
+        ({"n_models": 31, "tune": "evidence"}, "n_models=31 must be a whole number from 1 to 30"),
         ({"scaling": "log"}, "scaling='log' must be one of"),
         ({"relevance": "all"}, "relevance='all' must be one of"),
         ({"firing": "max"}, "firing='max' must be one of"),
@@ -273,6 +303,27 @@ def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
 def test_what_cannot_be_combined_is_refused(told, message):
     with pytest.raises(ValueError, match=message):
         Settings(**told)
+
+
+def test_more_models_than_can_be_solved_are_refused_before_the_first():
+    X, _, y = make_table(0)
+    with pytest.raises(
+        ValueError, match=r"81920 weights .* Lower n_models=25 \(every second model has twice the rules"
+    ):
+        SFRRegressor(auto=True, n_models=25).fit(X, y)
+    with pytest.raises(ValueError, match="auto='no' must be True or False"):
+        SFRRegressor(auto="no").fit(X, y)
+
+
+@pytest.mark.parametrize("scaling", ["range", "robust"])
+def test_limits_of_an_earlier_training_are_forgotten(scaling):
+    X, _, y = make_table(2)
+    shards = make_shards(X, y, owners_of(2, len(y), 3))
+    told = Settings(scaling=scaling, solver="exact", n_rules=3)
+    expected = train(InProcessEngine(shards, TASKS), told).predictor.predict(X)
+    engine = InProcessEngine(shards, TASKS)
+    train(engine, Settings(scaling="robust", solver="exact", n_rules=3))
+    np.testing.assert_array_equal(train(engine, told).predictor.predict(X), expected)
 
 
 def test_what_a_model_does_not_know_is_said(tmp_path):
@@ -307,10 +358,20 @@ def test_auto_works_on_odd_tables():
     np.testing.assert_allclose(constant.predict(X), 7.0)
 
 
+@pytest.mark.parametrize("seed", [0, 7, 9])
+def test_auto_works_on_labels_without_noise(seed):
+    X = np.random.default_rng(seed).normal(size=(120, 4))
+    y = np.where(np.arange(120) < 40, X[:, 0], np.nan)
+    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
+    assert dsfr.nrmse(X[:, 0], model.predict(X)) < 0.5
+
+
 def test_auto_leaves_alone_what_was_asked_for():
     X, _, y = make_table(0)
-    model = SFRRegressor(auto=True, n_models=1, relevance=None, tune="loo", random_state=0).fit(X, y)
+    model = SFRRegressor(auto=True, n_models=1, relevance=None, tune="loo", tol=1e-3, random_state=0).fit(X, y)
     assert model.model_.settings["tune"] == "loo"
     assert model.model_.settings["n_models"] == 1
+    assert model.model_.settings["tol"] == 1e-3
     assert model.model_.settings["scaling"] == "robust"
+    assert model.model_.settings["relevance"] == "slopes"  # a default cannot be told from nothing said
     assert not hasattr(model, "models_")

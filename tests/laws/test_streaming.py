@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr.core.arrays import SUM_ROWS
 from dsfr.core.compiled import WORTHWHILE_ROWS, available
+from dsfr.core.scaling import Ranges
 from dsfr.engines import InProcessEngine
 from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
-from dsfr.protocol.rows import ArrayRows, pick
+from dsfr.protocol.rows import ArrayRows, LimitedRows, collect, pick
 from dsfr.protocol.shard import agent_key
 from dsfr.protocol.split import SPLIT_ROWS
 from dsfr.streaming.spool import Spool, SpooledRows
@@ -82,6 +83,35 @@ def test_streamed_equals_in_memory(tmp_path_factory, seed, unlabeled, solver, n_
     np.testing.assert_array_equal(streamed.model_.predictor.weights, in_memory.model_.predictor.weights)
     np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
     assert streamed.ledger_.bytes == in_memory.ledger_.bytes
+
+
+@pytest.mark.parametrize("tune", ["evidence", "loo"])
+@pytest.mark.parametrize("n_agents", [1, 3])
+def test_the_automatic_mode_streams_too(tmp_path, n_agents, tune):
+    X, _, y = make_table(4, n_rows=120, n_labels=40)
+    folder = write_files(tmp_path / "table", X, y)
+    told = {"auto": True, "n_models": 3, "tune": tune, "n_agents": n_agents, "random_state": 0}
+    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
+    in_memory = dsfr.SFRRegressor(**told).fit(X, y)
+    np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
+    assert streamed.model_.half_width(0.8) == in_memory.model_.half_width(0.8)
+    assert streamed.models_ == in_memory.models_
+    expected = in_memory.predict(X, return_std=True)
+    for found, same in zip(streamed.predict(dsfr.scan(folder), return_std=True), expected, strict=True):
+        np.testing.assert_array_equal(found, same)
+
+
+def test_rows_moved_to_limits_are_copied_a_few_at_a_time(monkeypatch):
+    X, y = long_table(1, 4 * SUM_ROWS + 99)
+    told = Settings(solver="exact", scaling="robust", n_rules=3, max_rounds=2, ridge=0.5)
+    whole = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"))], TASKS), told)
+    monkeypatch.setattr("dsfr.protocol.rows.LIMITED_ROWS", SUM_ROWS)
+    limited = LimitedRows(ArrayRows(X, y), Ranges.of(X[:99]), np.array([-0.5, 0.5]))
+    assert [len(targets) for _, targets in limited.batches()] == [SUM_ROWS] * 4 + [99]
+    np.testing.assert_array_equal(np.concatenate([rows for rows, _ in limited.batches()]), limited.limits.clip(X))
+    np.testing.assert_array_equal(collect(limited)[1], np.clip(y, -0.5, 0.5))
+    parts = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"))], TASKS), told)
+    np.testing.assert_array_equal(arrays_of(whole), arrays_of(parts))
 
 
 @pytest.mark.parametrize("n_agents", [1, 3])

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.consistency import MAX_DEFAULT_PAIRS, Pairs, consistency_gram, gap_gram, interpolation_gap
+from dsfr.core.consistency import MAX_DEFAULT_PAIRS, Pairs, consistency_gram, gap_gram, interpolation_gap, near_pairs
 from dsfr.core.rules import Rules
 
 seeds = st.integers(0, 10_000)
@@ -79,3 +79,45 @@ def test_mixing_shares_follow_the_beta_distribution(rng):
     mix = Pairs.draw(10, 20_000, 0.75, rng).mix
     assert mix.mean() == pytest.approx(0.5, abs=0.01)
     assert mix.var() == pytest.approx(1 / (4 * (2 * 0.75 + 1)), rel=0.05)
+
+
+@given(seeds, st.booleans())
+def test_near_partners_are_the_nearest_of_the_pool_that_are_elsewhere(seed, stretched):
+    rng = np.random.default_rng(seed)
+    X, pool = rng.integers(0, 6, (30, 2)).astype(float), rng.integers(30, size=12)
+    stretch = rng.uniform(0.1, 1.0, 2) if stretched else None
+    pairs = Pairs.draw(30, 25, 0.75, rng)
+    found, factor = near_pairs(X, pairs, pool, stretch)
+    Z = X if stretch is None else X * stretch
+    near = 0.0
+    for first, second in zip(found.first, found.second, strict=True):
+        distances = ((Z[first] - Z[pool]) ** 2).sum(axis=1)
+        expected = distances[distances > 0.0].min(initial=np.inf)
+        assert second in pool
+        near += ((Z[first] - Z[second]) ** 2).sum()
+        np.testing.assert_allclose(((Z[first] - Z[second]) ** 2).sum(), expected if np.isfinite(expected) else 0.0)
+    far = ((Z[pairs.first] - Z[pairs.second]) ** 2).sum()
+    np.testing.assert_allclose(factor, (far / near) ** 2)
+    np.testing.assert_array_equal(found.mix, pairs.mix)
+
+
+@given(seeds)
+def test_constant_curvature_pays_about_as_much_for_near_pairs(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, 400)
+    pairs = Pairs.draw(400, 400, 0.75, rng)
+    near, factor = near_pairs(x[:, None], pairs, rng.integers(400, size=50))
+
+    def paid(drawn):
+        middle = drawn.mix * x[drawn.first] + (1 - drawn.mix) * x[drawn.second]
+        return np.sum((middle**2 - drawn.mix * x[drawn.first] ** 2 - (1 - drawn.mix) * x[drawn.second] ** 2) ** 2)
+
+    assert 0.2 < factor * paid(near) / paid(pairs) < 20.0
+
+
+def test_near_pairs_too_close_to_bend_do_not_turn_rounding_into_a_penalty():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.uniform(-1, 1, (4, 2)), 25, axis=0) + 1e-14 * rng.standard_normal((100, 2))
+    basis, pairs = make_basis(rng), Pairs.draw(100, 100, 0.75, rng)
+    near, factor = near_pairs(X, pairs, np.arange(100))
+    assert (factor * gap_gram(X, near, basis)).max() < 1e-3 * gap_gram(X, pairs, basis).max()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from dsfr.core.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, maximize_evidence
-from dsfr.core.statistics import Statistics
+from dsfr.core.statistics import Statistics, solve_weights
 
 seeds = st.integers(0, 10_000)
 powers = st.floats(-4.0, 2.0)
@@ -96,3 +96,14 @@ def test_an_exact_fit_keeps_the_noise_above_zero():
     tuned = maximize_evidence(statistics(H, H @ np.ones(6), G))
     assert tuned.noise > 0.0
     assert np.isfinite(tuned.log_evidence)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_chosen_can_be_solved_where_labels_have_no_noise_and_the_penalty_is_large(seed):
+    H, _, _ = problem(seed, n=8, p=40)
+    B = 1e3 * np.random.default_rng(seed + 100).standard_normal((20, 40))
+    free = np.linalg.svd(B)[2][20:].sum(axis=0)  # weights that the penalty leaves alone
+    total = statistics(H, H @ free, B.T @ B)
+    tuned = maximize_evidence(total)
+    weights = solve_weights(total.quadratic(tuned.unlabeled_weight), tuned.ridge)
+    assert np.linalg.norm(H @ (weights - free)) < 0.1 * np.linalg.norm(H @ free)

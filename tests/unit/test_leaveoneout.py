@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dsfr.core.arrays import BLOCK_ROWS
 from dsfr.core.consistency import consistency_gram
 from dsfr.core.graph import laplacian_gram
-from dsfr.core.leaveoneout import leave_one_out_residuals
+from dsfr.core.leaveoneout import leave_one_out_residuals, left_out_residuals
 from dsfr.core.rules import Rules
 from dsfr.core.statistics import Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
@@ -57,3 +57,9 @@ def test_long_tables_go_in_blocks(rng):
     leverage = np.einsum("np,pq,nq->n", H, np.linalg.inv(H.T @ H + 0.1 * np.eye(H.shape[1])), H)
     expected = (y - H @ solve_weights(quadratic, 0.1)) / (1.0 - leverage)
     np.testing.assert_allclose(whole, expected, rtol=1e-8)
+
+
+def test_a_label_that_alone_decides_its_prediction_has_a_finite_residual():
+    H = 1e8 * np.eye(3)
+    residuals = left_out_residuals(H, np.ones(3), 1e8 * np.eye(3), np.full(3, 1e-8))
+    assert np.isfinite(residuals).all()

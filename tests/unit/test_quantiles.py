@@ -41,6 +41,16 @@ def test_a_far_off_value_does_not_make_it_coarse():
     np.testing.assert_allclose(search(values, [0.1, 0.9]), [3.0991, 3.9008], atol=2e-3)
 
 
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=20))
+def test_no_value_is_too_far_off(values):
+    values = np.sort(np.clip(values, -1.7e308, 1.7e308)) + 0.0
+    found = search(values, [0.25, 0.75])
+    exact = np.array([values[int(np.ceil(level * len(values))) - 1] for level in (0.25, 0.75)])
+    assert (found >= exact).all()
+    apart, above = exact[1] / 4 - exact[0] / 4, found / 4 - exact / 4
+    assert (above <= 2e-6 * apart + 4.0 * np.spacing(np.abs(found))).all()
+
+
 def test_an_end_that_many_values_share_is_found_exactly():
     np.testing.assert_array_equal(search(np.array([0.0] * 990 + [1.0] * 10), [0.02, 0.98]), [0.0, 0.0])
 

@@ -13,6 +13,8 @@ from dsfr.core.threads import each_chunk
 
 POOL_ROWS = 50
 """Random rows among which a near partner is sought: the nearest of 50 is nearer than 98 in 100 rows."""
+FARTHEST_RATIO = 1e12
+"""Of mean squared distances of random and near pairs: beyond, the gap of a near pair is rounding, not bending."""
 MAX_DEFAULT_PAIRS = 10_000
 """Pairs drawn at most when their number is left open; the authors of the paper used 3,000 to 10,000 per agent."""
 
@@ -69,7 +71,8 @@ def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = N
     """Pairs whose second rows are the nearest in a pool, and what makes their ``B'B`` mean as much as before.
 
     The gap of a bend grows with the squared distance of a pair. The factor is the squared ratio of the mean squared
-    distances, so that a model of constant curvature pays as much for near pairs as for far ones.
+    distances, so that a model of constant curvature pays about as much for near pairs as for far ones (a factor remains
+    by which the distances of one kind vary more than those of the other).
 
     Parameters
     ----------
@@ -91,7 +94,7 @@ def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = N
         second[block] = pool[chosen]
         near += float(np.take_along_axis(distances, chosen[:, None], axis=1).sum())
         far += float(((first - stretched[pairs.second[block]]) ** 2).sum())
-    return Pairs(pairs.first, second, pairs.mix), (far / near) ** 2 if near > 0.0 else 1.0
+    return Pairs(pairs.first, second, pairs.mix), min(far / near, FARTHEST_RATIO) ** 2 if near > 0.0 else 1.0
 
 
 def interpolation_gap(first: Array, second: Array, mix: Array, basis: Basis) -> Array:

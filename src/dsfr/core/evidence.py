@@ -16,6 +16,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array
+from dsfr.core.linear import SingularSystemError, cholesky
 from dsfr.core.statistics import Statistics
 
 LOG_RIDGE = (-6.0, 4.0)
@@ -159,4 +160,20 @@ def maximize_evidence(statistics: Statistics) -> Tuned | None:
     best = max(starts, key=height)
     found = minimize(loss, best, jac=True, bounds=bounds, method="L-BFGS-B")
     weight, ridge = unpacked(found.x if -found.fun >= height(best) else best)
+    ridge = solvable_ridge(statistics.quadratic(weight).curvature, ridge)
     return Tuned(weight, ridge, evidence.noise(weight, ridge), evidence.value(weight, ridge))
+
+
+def solvable_ridge(curvature: Array, ridge: float) -> float:
+    """The ridge, or the first of 10, 100, ... times it for which the system of the weights can be solved.
+
+    Labels without noise speak for hardly any ridge. Where they are fewer than the weights, the evidence needs no system
+    of the weights, and does not notice that this one has become singular.
+    """
+    while True:
+        try:
+            cholesky(curvature + ridge * np.eye(len(curvature)))
+        except SingularSystemError:
+            ridge *= 10.0
+        else:
+            return ridge

@@ -17,7 +17,8 @@ def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array) -> Arr
     """
     root = solve_triangular(factor, H.T, trans="T")
     leverage = np.einsum("pn,pn->n", root, root)
-    residuals: Array = (y - H @ weights) / (1.0 - leverage)
+    # A label that alone decides its prediction has leverage 1, or more by rounding.
+    residuals: Array = (y - H @ weights) / np.maximum(1.0 - leverage, np.finfo(np.float64).eps)
     return residuals
 
 

@@ -23,10 +23,13 @@ class Posterior:
     noise: float
     """Standard deviation of the noise, in the target's units."""
 
-    def variances(self, H: Array) -> Array:
-        """Variance of a new observation at every row of features: its noise, and that of the weights; shape (n,)."""
+    def variances(self, H: Array, unit: float) -> Array:
+        """Variance of a new observation at every row of features: its noise, and that of the weights; shape (n,).
+
+        In units of ``unit``, that of the target: squares of targets like 1e200 overflow, those of 1e-200 vanish.
+        """
         root = solve_triangular(self.factor, H.T, trans="T")
-        variances: Array = self.noise**2 * (1.0 + np.einsum("pn,pn->n", root, root))
+        variances: Array = (self.noise / unit) ** 2 * (1.0 + np.einsum("pn,pn->n", root, root))
         return variances
 
 
@@ -101,13 +104,15 @@ class Mixture:
 
     def _block_deviations(self, X: Array) -> Array:
         mean, square = np.zeros(len(X)), np.zeros(len(X))
+        unit = self.strongest.target_scale
         for member in self.members:
             if member.posterior is None:
                 raise ValueError(WITHOUT_UNCERTAINTY)
             of = member.predictor
             H = of.basis.features(scale_features(of.within_limits(X), of.ranges))
             # About the mean of the target, or large targets would drown the variance in rounding.
-            values = of.target_scale * (H @ of.weights)
+            values = of.target_scale / unit * (H @ of.weights)
             mean += member.share * values
-            square += member.share * (member.posterior.variances(H) + values**2)
-        return np.sqrt(np.maximum(square - mean**2, 0.0))
+            square += member.share * (member.posterior.variances(H, unit) + values**2)
+        deviations: Array = unit * np.sqrt(np.maximum(square - mean**2, 0.0))
+        return deviations

@@ -116,12 +116,13 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         open about the weights, and how far models are apart). That needs a fit with ``uncertainty=True``.
         """
         check_is_fitted(self, "model_")
-        if is_lazy(X) and not return_std:
+        if is_lazy(X):
+            if return_std:
+                raise ValueError("return_std=True needs rows in memory, not a dask data frame: give X.compute()")
             return predict_lazily(self.model_, X)
-        if _is_scan(X) and not return_std:
-            return self.model_.predict(X)
-        X = self._rows(X)
-        predictions = self.model_.predict_rows(X)
+        scanned = _is_scan(X)
+        X = X if scanned else self._rows(X)
+        predictions = self.model_.predict(X) if scanned else self.model_.predict_rows(X)
         return (predictions, self.model_.deviations(X)) if return_std else predictions
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
@@ -288,8 +289,11 @@ def training_seed(random_state: Any) -> int:
 
 def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
     """Settings from an estimator's parameters, which have the same names."""
+    auto = _plain(getattr(estimator, "auto", False))
+    if not isinstance(auto, bool):
+        raise ValueError(f"auto={auto!r} must be True or False")
     told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
-    if getattr(estimator, "auto", False):
+    if auto:
         told |= {name: value for name, value in AUTO.items() if told[name] == _defaults(estimator)[name]}
     if told.get("n_models", 1) is None:
         told["n_models"] = 1
@@ -302,7 +306,7 @@ def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed:
     try:
         return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
     except ValueError as error:
-        if not getattr(estimator, "auto", False):
+        if not auto:
             raise
         raise ValueError(f"{error} (auto=True stands for {_listed(AUTO)})") from None
 

@@ -53,7 +53,7 @@ class SFRRegressor(DistributedRegressor):
         Features from their lowest to their highest value become -1 to 1; or "robust", for a few odd rows among many:
         units are standard deviations, features are cut off at the quantiles 1/n and 1 - 1/n (n labels: beyond, less
         than one label is expected), targets at ``sqrt(n/2)`` interquartile ranges from the quartiles. Quantiles are
-        found by counting, in five to thirteen more rounds.
+        found by counting, in five to thirteen more rounds (up to 26 if a value is 1e12 times as far off as others).
     relevance : {"slopes", None}, default=None
         "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
         trained three times for that. Only clusters change: every rule base is an ordinary one.
@@ -62,14 +62,14 @@ class SFRRegressor(DistributedRegressor):
         from leaving a single rule in charge.
     uncertainty : bool, default=False
         Keep what `predict` needs for ``return_std`` and `predict_interval`: the posterior of the weights, and counts of
-        leave-one-out errors (three more rounds).
+        leave-one-out errors (three more rounds, or up to ten where one error is far larger than others).
     fuzzifier : float, default=1.1
         Fuzziness of the clusters (alpha), > 1.
     width_scale : float, default=1.0
         Factor on the widths of the fuzzy sets; sqrt(2) gives sets ``exp(-(x-m)^2 / (2 s^2))``.
     pairs : {"random", "local"}, default="random"
         Pairs of any two rows; or of near ones, which penalises local bends only. The penalty is rescaled, so that a
-        model of constant curvature pays the same for both.
+        model of constant curvature pays about the same for both.
     n_pairs : int, default=None
         Interpolated pairs per agent, used raw as in the paper. None: as many as the agent has unlabelled rows, at most
         10,000 and rescaled beyond.

@@ -132,7 +132,7 @@ def _steps(settings: Settings, n_features: int, trained: list[Base]) -> Iterator
     most = MOST_STEPS if settings.n_models == "auto" else int(settings.n_models)
     for step in range(most):
         rung, second = divmod(step, 2)
-        n_rules = settings.n_rules * 2**rung
+        n_rules = settings.n_rules * 2**rung  # as `Settings.most_rules` has it
         if settings.n_models == "auto" and not second and rung:
             too_many = n_rules * (n_features + 1) > MOST_WEIGHTS
             if too_many or (step >= SURE_STEPS and not _still_better(trained)):

@@ -22,7 +22,11 @@ from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.survey import Population
 
 N_THRESHOLDS = 400
-"""Errors at which agents count, in each of two rounds; the second spaces them by the counts of the first."""
+"""Errors at which agents count, in each of two rounds or more; each spaces them by the counts of the one before."""
+CROWDED, FINEST = 0.05, 1e-3
+"""Share of all errors between two thresholds, and relative distance of these, above which another round is worth it:
+one label far off makes the first rounds coarse."""
+MOST_REFINEMENTS = 8
 MAX_SCORES = 10_000
 """Labelled rows of an agent that errors are taken of."""
 
@@ -89,13 +93,26 @@ def calibrate(engine: Engine, population: Population, bases: Sequence[Base], sha
     if not sure:
         return Mixture(members)
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
-    thresholds = np.linspace(0.0, largest, N_THRESHOLDS)
-    counts = engine.sum("tally_errors", {"thresholds": thresholds})["counts"]
-    levels = np.linspace(0.0, float(counts[-1]), N_THRESHOLDS)
-    thresholds = np.maximum.accumulate(np.interp(levels, counts, thresholds))
-    thresholds[-1] = largest
-    counts = engine.sum("tally_errors", {"thresholds": thresholds})["counts"]
-    return Mixture(members, Scores(thresholds, counts))
+    return Mixture(members, _scores(engine, largest))
+
+
+def _scores(engine: Engine, largest: float) -> Scores:
+    """Errors of all agents' labels by count, as finely as coverages may ask for."""
+    scores = _counted(engine, np.linspace(0.0, largest, N_THRESHOLDS))
+    for _ in range(MOST_REFINEMENTS):
+        levels = np.linspace(0.0, float(scores.counts[-1]), N_THRESHOLDS)
+        thresholds = np.maximum.accumulate(np.interp(levels, scores.counts, scores.thresholds))
+        thresholds[-1] = largest
+        scores = _counted(engine, thresholds)
+        # Equal errors stay together, however often thresholds move closer.
+        apart = np.diff(thresholds) > FINEST * thresholds[1:]
+        if not (apart & (np.diff(scores.counts) > max(CROWDED * scores.counts[-1], 2.0))).any():
+            break
+    return scores
+
+
+def _counted(engine: Engine, thresholds: Array) -> Scores:
+    return Scores(thresholds, engine.sum("tally_errors", {"thresholds": thresholds})["counts"])
 
 
 def agreement(engine: Engine, population: Population, bases: Sequence[Base], shares: Array) -> Array:

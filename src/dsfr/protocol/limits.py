@@ -8,8 +8,7 @@ error than half an interquartile range squared for every label there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 
 import numpy as np
@@ -20,7 +19,7 @@ from dsfr.core.quantiles import MOST_ROUNDS, Brackets, counts_below
 from dsfr.core.scaling import Ranges, scale_features
 from dsfr.engines import Engine, Task
 from dsfr.protocol.packing import scalar
-from dsfr.protocol.rows import ArrayRows, Batch, Rows
+from dsfr.protocol.rows import LimitedRows
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Shard
 from dsfr.protocol.survey import FirstLook, Population, first_look, survey
@@ -29,35 +28,6 @@ LEAST_CUT = 0.001
 MOST_CUT = 0.05
 """Rows cut off on each side at most, however few labels there are."""
 LIMITS = ("limit_low", "limit_high", "target_limits")
-
-
-@dataclass(frozen=True, slots=True)
-class LimitedRows:
-    """Rows of another source, with features and targets moved to the limits where they lie beyond."""
-
-    rows: Rows
-    limits: Ranges
-    target_limits: Array
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.rows.n_samples
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.rows.n_features
-
-    @property
-    def n_labeled(self) -> int:
-        """Number of rows with a target."""
-        return self.rows.n_labeled
-
-    def batches(self) -> Iterator[Batch]:
-        """One pass over the rows."""
-        for X, y in self.rows.batches():
-            yield self.limits.clip(X), np.clip(y, *self.target_limits)
 
 
 def within_limits(task: Task) -> Task:
@@ -69,9 +39,7 @@ def within_limits(task: Task) -> Task:
         if LIMITS[0] not in known:
             return task(shard, memory, broadcast)
         low, high, target = (known[name] for name in LIMITS)
-        rows: Rows = LimitedRows(shard.rows, Ranges(low, high), target)
-        if isinstance(shard.rows, ArrayRows):
-            rows = ArrayRows(*next(rows.batches()))
+        rows = LimitedRows(shard.rows, Ranges(low, high), target)
         return task(replace(shard, rows=rows), memory, broadcast)
 
     return limited
@@ -111,7 +79,8 @@ def agree_scaling(engine: Engine, settings: Settings) -> Population:
     limits, target = _find_limits(engine, look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("spread_within", message), limits)
-    middle, half = float(target.sum() / 2.0), float((target[1] - target[0]) / 2.0)
+    low, high = target / 2.0  # the sum and the difference of the whole may overflow
+    middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     return replace(look.population(engine.sum("agree", look.message())), limits=limits)
 
@@ -136,10 +105,11 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
 def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array:
     """Limits of the target, never wider than the targets are; none but these where half of them are equal."""
     ends = look.target_origin + look.target_unit * np.array([-1.0, 1.0])
-    reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
-    if not 0.0 < reach < np.inf:
-        return ends
-    limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
+    with np.errstate(over="ignore"):
+        reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
+        if not 0.0 < reach < np.inf:
+            return ends
+        limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
     return limits
 
 

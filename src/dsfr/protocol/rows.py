@@ -8,13 +8,18 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from dsfr.core.arrays import SUM_ROWS, Array, IntArray
+from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
+from dsfr.core.scaling import Ranges
 
 Batch: TypeAlias = tuple[Array, Array]
 """Features, unscaled, and targets with NaN where unlabelled, of consecutive rows."""
 
 MAX_GRAPH_ROWS = 2**16
 """A graph needs all rows at once; so many are collected even from a source that streams them."""
+
+
+LIMITED_ROWS = 16 * SUM_ROWS
+"""Rows in memory that are moved to limits at once: few enough to be no second table, enough for all threads."""
 
 
 class Rows(Protocol):
@@ -67,6 +72,39 @@ class ArrayRows:
         yield self.X, self.y
 
 
+@dataclass(frozen=True, slots=True)
+class LimitedRows:
+    """Rows of another source, with features and targets moved to the limits where they lie beyond.
+
+    No more than `LIMITED_ROWS` of them are copied at a time.
+    """
+
+    rows: Rows
+    limits: Ranges
+    target_limits: Array
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.rows.n_features
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of rows with a target."""
+        return self.rows.n_labeled
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+        for X, y in self.rows.batches():
+            for part in row_blocks(len(y), LIMITED_ROWS):
+                yield self.limits.clip(X[part]), np.clip(y[part], *self.target_limits)
+
+
 def pick(rows: Rows, wanted: IntArray, *, unlabeled: bool = False) -> Array:
     """Features of the rows with the given numbers (sorted, counted from 0), in one pass.
 
@@ -91,7 +129,8 @@ def collect(rows: Rows) -> Batch:
     """
     if isinstance(rows, ArrayRows):
         return rows.X, rows.y
-    if rows.n_samples > MAX_GRAPH_ROWS:
+    source = rows.rows if isinstance(rows, LimitedRows) else rows
+    if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
         raise ValueError(
             f"a graph needs all rows in memory, and {rows.n_samples} are streamed from files (at most "
             f'{MAX_GRAPH_ROWS}): take unlabeled="icr" (SFR-ICR), or fewer rows as arrays'

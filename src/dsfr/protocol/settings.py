@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any
 
+MOST_MODELS = 30
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -127,6 +129,11 @@ class Settings:
         return self.n_models != 1 or self.relevance is not None
 
     @property
+    def most_rules(self) -> int:
+        """Rules of the largest rule base; where their number is left open, of the smallest."""
+        return self.n_rules if self.n_models == "auto" else self.n_rules * 2 ** ((int(self.n_models) - 1) // 2)
+
+    @property
     def unlabeled_weight(self) -> float:
         """Weight of the penalty on unlabelled rows."""
         return {"icr": self.consistency, "graph": self.smoothness, None: 0.0}[self.unlabeled]
@@ -175,8 +182,9 @@ _RULES = {
     "ridge": _number(0, "a number > 0, or the weights are not determined; usual values are 1e-3 to 1", strict=True),
     "tune": _one_of("evidence", "loo", None),
     "n_models": _Rule(
-        lambda value: value == "auto" or _count(1, "").holds(value),
-        "a whole number >= 1, or 'auto' to go on while more rules help",
+        lambda value: value == "auto" or (_count(1, "").holds(value) and value <= MOST_MODELS),
+        f"a whole number from 1 to {MOST_MODELS} (every second one has twice the rules), or 'auto' to go on while more "
+        "rules help",
     ),
     "scaling": _one_of("range", "robust"),
     "relevance": _one_of("slopes", None),

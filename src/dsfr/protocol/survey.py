@@ -167,11 +167,13 @@ def check_size(settings: Settings, n_features: int) -> None:
     if settings.basis == "wavelets":
         n_weights, remedy = settings.n_nodes, "use fewer nodes"
     else:
-        n_weights, remedy = settings.n_rules * (n_features + 1), "use fewer rules or fewer columns"
+        n_weights, remedy = settings.most_rules * (n_features + 1), "use fewer rules or fewer columns"
+        if settings.most_rules > settings.n_rules:
+            remedy = f"lower n_models={settings.n_models} (every second model has twice the rules), {remedy}"
     if n_weights > MAX_WEIGHTS:
         raise ValueError(
             f"{n_weights} weights (from {n_features} features) are too many: their system would take "
-            f"{8e-9 * n_weights**2:.1f} GB, and at most {MAX_WEIGHTS} are allowed. {remedy.capitalize()}."
+            f"{8e-9 * n_weights**2:.1f} GB, and at most {MAX_WEIGHTS} are allowed. {remedy[0].upper()}{remedy[1:]}."
         )
 
 

@@ -21,7 +21,6 @@ from dsfr.protocol.shard import Purpose
 from dsfr.protocol.threads import single_threaded_blas
 
 _TASKS: Tasks = {
-    "measure": survey.measure,
     "tally": limits.tally,
     "spread_within": limits.spread_within,
     "agree": survey.agree,
@@ -56,6 +55,7 @@ _TASKS: Tasks = {
 }
 TASKS: Tasks = {name: limits.within_limits(task) for name, task in _TASKS.items()} | {
     "identify": survey.identify,
+    "measure": survey.measure,  # begins a training: limits of an earlier one are none of its own
     "score": calibration.score,
     "tally_errors": calibration.tally_errors,
 }
