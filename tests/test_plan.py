@@ -78,7 +78,7 @@ def test_bytes_of_admm_are_near(told, n_features, topology, acceleration):
 def test_wavelets_are_planned_too(n_features, unlabeled, n_nodes):
     told = {"basis": "wavelets", "n_nodes": n_nodes, "unlabeled": unlabeled, "solver": "exact"}
     ledger, asked = train_on(n_features, 3, None, declared=False, **told)
-    sent = sum(leg.rounds * 3 * (leg.bytes_down + leg.bytes_up) for leg in legs(n_features, 3, asked, 1, 1))
+    sent = sum(leg.rounds * 3 * (leg.bytes_down + leg.bytes_up) for leg in legs(n_features, asked, 1, 1))
     assert sent == ledger.bytes
 
 

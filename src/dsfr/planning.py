@@ -115,7 +115,7 @@ def make_plan(
     assumed = ASSUMED_ROUNDS["exact" if settings.sums_only else "admm"]
     clustering = assumed[0] if cluster_rounds is None else cluster_rounds
     solving = assumed[1] if weight_rounds is None else weight_rounds
-    found = legs(n_features, links.n_agents, settings, clustering, solving)
+    found = legs(n_features, settings, clustering, solving)
     n_passes = sum(leg.rounds for leg in found if "cluster" in leg.task or leg.task == "count_and_sum")
     rows = max(1, -(-n_rows // links.n_agents))
     return Plan(found, links, _computing(rows, n_features, settings, n_passes))

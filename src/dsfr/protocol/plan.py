@@ -65,7 +65,7 @@ class Shape:
         return {"icr": 2, "graph": 1, None: 0}[self.settings.unlabeled]
 
 
-def legs(n_features: int, n_agents: int, settings: Settings, cluster_rounds: int, weight_rounds: int) -> list[Leg]:
+def legs(n_features: int, settings: Settings, cluster_rounds: int, weight_rounds: int) -> list[Leg]:
     """The tasks of a training by a coordinator over several agents, in order."""
     shape = Shape(n_features, settings)
     if settings.basis == "wavelets":
@@ -74,7 +74,7 @@ def legs(n_features: int, n_agents: int, settings: Settings, cluster_rounds: int
         found = [next(_survey(shape)), *_few(shape), _spread(shape)]
     else:
         found = [*_survey(shape), *_clusters(shape, cluster_rounds), _spread(shape)]
-    return [*found, *_weights(shape, n_agents, weight_rounds)]
+    return [*found, *_weights(shape, weight_rounds)]
 
 
 def _leg(task: str, verb: str, rounds: int, down: int, up: int, **options: bool) -> Leg:
@@ -114,7 +114,7 @@ def _spread(shape: Shape) -> Leg:
     return _leg("local_spread", "sum", 1, shape.centers, 2 * shape.n_rules + shape.centers)
 
 
-def _weights(shape: Shape, n_agents: int, rounds: int) -> Iterator[Leg]:
+def _weights(shape: Shape, rounds: int) -> Iterator[Leg]:
     p, settings = shape.n_weights, shape.settings
     told = shape.basis + 2 + shape.penalty
     if settings.sums_for_weights:
@@ -122,8 +122,7 @@ def _weights(shape: Shape, n_agents: int, rounds: int) -> Iterator[Leg]:
         yield _leg("statistics", "sum", 1, told, matrices * p * (p + 1) // 2 + 2 * p + 3)
         return
     yield _leg("prepare_weights", "sum", 1, told + 1, 2)
-    memory = weights.memory_for(n_agents) if settings.acceleration and not settings.refresh_pairs else 0
-    mix = _mean_mix(rounds, memory)
+    mix = _mean_mix(rounds, weights.MEMORY if settings.acceleration and not settings.refresh_pairs else 0)
     redraw = 1 if settings.refresh_pairs else 0
     yield _leg("weight_consensus", "sum", rounds, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
 

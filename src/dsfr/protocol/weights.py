@@ -40,9 +40,7 @@ from dsfr.protocol.threads import single_threaded_blas
 
 STAGE = "weights"
 MEMORY = 20
-"""Rounds that acceleration combines, at least."""
-MOST_MEMORY = 80
-"""Rounds that acceleration combines at most: as many as agents, whose problems differ the more the more they are."""
+"""Rounds that acceleration combines."""
 MAX_BALANCING = 200
 """Rounds in which residual balancing may change the penalty: for ever, it need not converge."""
 AS_MANY_AS_ROWS = -1
@@ -178,7 +176,7 @@ def _consensus_rounds(
     """DICR; stops on the gradient of the pooled objective at the consensus, which bounds the error of the weights."""
     ridge, redraws = settings.ridge, settings.refresh_pairs and settings.unlabeled == "icr"
     # New pairs every round are a new map every round: there is nothing to extrapolate.
-    iteration = Iteration(memory_for(engine.n_agents) if settings.acceleration and not redraws else 0)
+    iteration = Iteration(MEMORY if settings.acceleration and not redraws else 0)
     previous, patience = consensus, WAIT_FOR_ABSENT
     for round_number in range(1, settings.max_rounds + 1):
         message = {"consensus": consensus, "penalty": scalar(penalty), "relaxation": scalar(settings.relaxation)}
@@ -205,11 +203,6 @@ def _consensus_rounds(
         previous, consensus = consensus, consensus_of(state_sum, iteration.n_present, penalty, ridge)
         penalty = balanced
     return Solution(consensus, converged=False)
-
-
-def memory_for(n_agents: int) -> int:
-    """Rounds that acceleration combines."""
-    return min(max(n_agents, MEMORY), MOST_MEMORY)
 
 
 def _start_penalty(settings: Settings, spectrum: Bundle, n_agents: int) -> float:
