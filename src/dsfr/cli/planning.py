@@ -30,7 +30,7 @@ from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, examples, main
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random graphs.")
 def plan(rows: float, features: int, agents: int, topology: str | None, seed: int, **options: Any) -> None:
     """Estimate rounds, bytes and time of a training (SFR-ICR) before anything runs."""
-    from dsfr.estimators.base import training_seed
+    from dsfr.estimators.parameters import training_seed
     from dsfr.planning import make_plan, plan_links
     from dsfr.protocol import Settings
 

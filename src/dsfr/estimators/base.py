@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,13 +14,14 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array
 from dsfr.core.model import Predictor
 from dsfr.engines import Engine, choose_engine
 from dsfr.estimators.lazy import is_lazy, lazy_engine, lazy_shards, predict_lazily
+from dsfr.estimators.parameters import training_seed
 from dsfr.model import Model
 from dsfr.protocol import TASKS, Settings, Training, make_shards, train
 from dsfr.protocol.shard import Shard
@@ -92,8 +92,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             Name of the target.
         """
         settings = self._settings(training_seed(self.random_state))
-        self.n_features_in_, self._target_name = len(feature_names), target_name
-        self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        self._take_names(feature_names, target_name)
         engine = make_engine(settings)
         return self._train_over(engine, settings, list(engine.agents), Stopwatch())
 
@@ -177,9 +176,13 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         n_agents = _checked_count(self.n_agents)
         if rows.agent_column is not None and n_agents > 1:
             raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
-        self._target_name, self.n_features_in_ = rows.target_name, len(rows.feature_names)
-        self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+        self._take_names(rows.feature_names, rows.target_name)
         return settings, rows.shards(n_agents, settings.seed, _dtype(self.precision))
+
+    def _take_names(self, feature_names: Sequence[str], target_name: str) -> None:
+        """Names of the columns where there is no table to take them from."""
+        self.n_features_in_, self._target_name = len(feature_names), target_name
+        self.feature_names_in_ = np.asarray(feature_names, dtype=object)
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Array, Array]:
         if y is None:
@@ -253,64 +256,6 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         )
 
 
-_NOT_SETTINGS = frozenset(
-    {
-        "auto",
-        "n_agents",
-        "engine",
-        "precision",
-        "topology",
-        "faults",
-        "min_agents",
-        "on_round",
-        "random_state",
-        "feature_ranges",
-    }
-)
-
-
-AUTO: dict[str, Any] = {
-    "scaling": "robust",
-    "firing": "mean",
-    "relevance": "slopes",
-    "tune": "evidence",
-    "n_models": "auto",
-    "uncertainty": True,
-    "solver": "exact",
-    "tol": 1e-2,
-}
-"""What ``auto=True`` stands for, where nothing else is asked for."""
-
-
-def training_seed(random_state: Any) -> int:
-    """Seed of all that is random in a training, its graph included."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def settings_of(estimator: DistributedRegressor, basis: str, seed: int, **fixed: Any) -> Settings:
-    """Settings from an estimator's parameters, which have the same names."""
-    auto = _plain(getattr(estimator, "auto", False))
-    if not isinstance(auto, bool):
-        raise ValueError(f"auto={auto!r} must be True or False")
-    told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
-    if auto:
-        told |= {name: value for name, value in AUTO.items() if told[name] == _defaults(estimator)[name]}
-    if told.get("n_models", 1) is None:
-        told["n_models"] = 1
-    ranges = estimator.feature_ranges
-    if ranges is not None:
-        bounds = check_array(ranges, dtype=np.float64, input_name="feature_ranges")
-        if len(bounds) != 2:
-            raise ValueError(f"feature_ranges has {len(bounds)} rows; it needs two: lowest and highest values")
-        ranges = (tuple(bounds[0].tolist()), tuple(bounds[1].tolist()))
-    try:
-        return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
-    except ValueError as error:
-        if not auto:
-            raise
-        raise ValueError(f"{error} (auto=True stands for {_listed(AUTO)})") from None
-
-
 def _complaints(
     training: Training, settings: Settings, n_agents: int, missing: Sequence[str]
 ) -> Iterator[tuple[type[Warning], str]]:
@@ -364,20 +309,6 @@ def _dtype(precision: Any) -> npt.DTypeLike:
 def _is_scan(X: Any) -> bool:
     """Whether rows come from a `dsfr.scan`; those who never make one need not load what reads files."""
     return hasattr(X, "shards")
-
-
-def _listed(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
-
-
-def _defaults(estimator: DistributedRegressor) -> dict[str, Any]:
-    parameters = signature(type(estimator).__init__).parameters.values()
-    return {parameter.name: parameter.default for parameter in parameters}
-
-
-def _plain(value: Any) -> Any:
-    """A number as Python has it: searches hand over numpy's, which JSON does not know."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _checked_count(n_agents: Any) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dsfr.engines import Faults
-from dsfr.estimators.base import DistributedRegressor, settings_of
+from dsfr.estimators.base import DistributedRegressor
+from dsfr.estimators.parameters import settings_of
 from dsfr.explanation import Explanation
 from dsfr.protocol import Settings
 

@@ -25,12 +25,12 @@ from dsfr.core.stacking import LeftOut, tempered_shares
 from dsfr.engines import Engine
 from dsfr.protocol.choosing import labeled_blocks
 from dsfr.protocol.clusters import Observer, Variation, agree_rules
-from dsfr.protocol.packing import pack, scalar, unpack
+from dsfr.protocol.packing import pack, scalar, told_ranges, unpack
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Shard
 from dsfr.protocol.survey import Population
 from dsfr.protocol.threads import single_threaded_blas
-from dsfr.protocol.weights import Solution, agree_weights, told_ranges
+from dsfr.protocol.weights import Solution, agree_weights
 
 WIDER = 1.5
 """Factor on the widths in every second step."""

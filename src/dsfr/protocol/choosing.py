@@ -14,10 +14,10 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, Tuned
 from dsfr.core.leaveoneout import left_out_residuals
 from dsfr.core.linear import SingularSystemError, cholesky, solve_factored
-from dsfr.core.scaling import Ranges, scale_features
+from dsfr.core.scaling import scale_features
 from dsfr.core.statistics import Statistics
 from dsfr.engines import Engine
-from dsfr.protocol.packing import pack_statistics, unpack, unpack_basis, unpack_statistics
+from dsfr.protocol.packing import pack_statistics, told_ranges, unpack_basis, unpack_statistics
 from dsfr.protocol.shard import Shard
 
 COARSE = 7
@@ -31,7 +31,8 @@ TOTAL = "total_"
 
 def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared leave-one-out errors of the own labels, for every candidate."""
-    total = unpack_statistics({name.removeprefix(TOTAL): array for name, array in broadcast.items() if TOTAL in name})
+    packed = {name.removeprefix(TOTAL): array for name, array in broadcast.items() if name.startswith(TOTAL)}
+    total = unpack_statistics(packed)
     solved = [_solve(total, weight, ridge) for weight, ridge in broadcast["candidates"]]
     errors = np.array([0.0 if candidate is not None else HOPELESS for candidate in solved])
     for H, y in labeled_blocks(shard, memory, broadcast):
@@ -43,7 +44,7 @@ def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
 
 def labeled_blocks(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
     """Features and standardised targets of the labelled rows, block by block."""
-    basis, ranges = unpack_basis(broadcast), unpack(Ranges, broadcast if "low" in broadcast else memory)
+    basis, ranges = unpack_basis(broadcast), told_ranges(memory, broadcast)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     for X, y in shard.batches():
         for block in row_blocks(len(y)):

@@ -25,6 +25,7 @@ from dsfr.protocol.shard import Shard
 from dsfr.protocol.survey import FirstLook, Population, first_look, survey
 
 LEAST_CUT = 0.001
+"""Rows cut off on each side at least, however many labels there are: a single far-off row needs no line of its own."""
 MOST_CUT = 0.05
 """Rows cut off on each side at most, however few labels there are."""
 LIMITS = ("limit_low", "limit_high", "target_limits")

@@ -10,6 +10,7 @@ import numpy as np
 from dsfr.bundles import Bundle
 from dsfr.core.arrays import Array
 from dsfr.core.rules import Rules
+from dsfr.core.scaling import Ranges
 from dsfr.core.statistics import Statistics
 from dsfr.core.wavelets import Wavelets
 
@@ -44,6 +45,11 @@ def unpack_statistics(bundle: Bundle) -> Statistics:
     p = len(bundle["moment"])
     penalty = symmetric(bundle["unlabeled_gram"], p) if "unlabeled_gram" in bundle else np.zeros((p, p))
     return unpack(Statistics, bundle | {"gram": symmetric(bundle["gram"], p), "unlabeled_gram": penalty})
+
+
+def told_ranges(memory: Bundle, broadcast: Bundle) -> Ranges:
+    """Ranges to scale by: those told with the task, else those kept (by which, with several bases, one clusters)."""
+    return unpack(Ranges, broadcast if "low" in broadcast else memory)
 
 
 def upper_triangle(matrix: Array) -> Array:

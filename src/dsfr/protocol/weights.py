@@ -25,14 +25,22 @@ from dsfr.core.features import Basis
 from dsfr.core.graph import laplacian_gram
 from dsfr.core.linear import cholesky
 from dsfr.core.rules import Rules
-from dsfr.core.scaling import Moments, Ranges, scale_features
+from dsfr.core.scaling import Moments, scale_features
 from dsfr.core.statistics import Quadratic, Statistics, solve_weights
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
 from dsfr.protocol.choosing import minimize_left_out
 from dsfr.protocol.clusters import Observer
 from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
-from dsfr.protocol.packing import pack, pack_statistics, scalar, unpack, unpack_basis, unpack_statistics
+from dsfr.protocol.packing import (
+    pack,
+    pack_statistics,
+    scalar,
+    told_ranges,
+    unpack,
+    unpack_basis,
+    unpack_statistics,
+)
 from dsfr.protocol.rows import collect, pick
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
@@ -247,11 +255,6 @@ def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistic
         gram = laplacian_gram(X, basis, n_neighbors=int(broadcast["n_neighbors"]) or None)
         return replace(labeled, unlabeled_gram=gram)
     return labeled
-
-
-def told_ranges(memory: Bundle, broadcast: Bundle) -> Ranges:
-    """Ranges to scale by: those told with the task, else those kept (by which, with several bases, one clusters)."""
-    return unpack(Ranges, broadcast if "low" in broadcast else memory)
 
 
 def _pair_gram(shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
