@@ -132,6 +132,21 @@ def test_contributions_of_a_split_add_up_to_those_of_the_whole(seed, n_agents, t
         np.testing.assert_allclose(split[name], array, rtol=1e-9, atol=1e-9)
 
 
+def test_what_is_near_is_judged_in_the_stretched_space():
+    X, _, y = make_table(0)
+    told = told_tasks(X, y)["square_slopes"] | {"n_pairs": np.asarray(50), "mix_concentration": np.asarray(0.75)}
+    told |= {"near": np.asarray(1.0), "target_mean": np.asarray(0.0), "target_scale": np.asarray(1.0)}
+    engine = InProcessEngine(list(make_shards(X, y, np.zeros(len(y))).values()), TASKS)
+    engine.max("measure", {"seed": np.asarray(0)})
+    even, narrow = (
+        engine.sum("statistics", told | {"stretch": np.array(stretch)})["unlabeled_gram"]
+        for stretch in ([1.0, 1.0, 1.0], [1.0, 1e-3, 1e-3])
+    )
+    plain = engine.sum("statistics", told)["unlabeled_gram"]
+    np.testing.assert_array_equal(even, plain)
+    assert not np.allclose(narrow, plain, rtol=1e-3)
+
+
 @settings(max_examples=8)
 @given(seeds, st.integers(2, 5), st.sampled_from(["evidence", "loo"]))
 def test_messages_as_bytes_and_the_order_of_agents_make_no_difference(seed, n_agents, tune):
