@@ -32,7 +32,7 @@ def overheard():
     population = survey(engine, told)
     rules, _, _ = agree_rules(engine, told, population, lambda info: None)
     engine.heard = []
-    agree_weights(engine, told, rules, population.target, lambda info: None)
+    agree_weights(engine, told, rules, population, lambda info: None)
     return engine
 
 

@@ -25,7 +25,7 @@ def pooled(shards, told, basis):
     """Population, and the exact weights over given rules, by sums over all agents."""
     engine = InProcessEngine(shards, TASKS)
     population = survey(engine, told)
-    exact = agree_weights(engine, told, basis, population.target, lambda info: None).weights
+    exact = agree_weights(engine, told, basis, population, lambda info: None).weights
     return population, exact
 
 

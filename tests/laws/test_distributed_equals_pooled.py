@@ -92,8 +92,8 @@ def test_the_fixed_point_of_dfcm_is_stationary_for_the_pooled_rows(seed, n_agent
     assert np.abs(step).max() < 1e-6
 
 
-def weights_by(solver, engine, rules, target, **told):
-    solution = agree_weights(engine, Settings(solver=solver, **told), rules, target, lambda info: None)
+def weights_by(solver, engine, rules, population, **told):
+    solution = agree_weights(engine, Settings(solver=solver, **told), rules, population, lambda info: None)
     return solution.weights, solution.converged
 
 
@@ -122,10 +122,25 @@ def test_admm_ends_within_tol_of_the_exact_weights(
     engine = InProcessEngine(shards, TASKS)
     population = survey(engine, Settings(**told))
     rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda info: None)
-    exact, _ = weights_by("exact", engine, rules, population.target, **told)
-    found, converged = weights_by("admm", engine, rules, population.target, **told)
+    exact, _ = weights_by("exact", engine, rules, population, **told)
+    found, converged = weights_by("admm", engine, rules, population, **told)
     assert converged
     assert np.linalg.norm(found - exact) <= 1.0001 * tol * np.linalg.norm(found)
+
+
+@settings(max_examples=25)
+@given(seeds, st.integers(2, 30), st.sampled_from(["icr", "graph", None]), st.floats(1e-3, 1.0), st.integers(1, 4))
+def test_admm_takes_hardly_more_rounds_than_there_are_weights(seed, n_agents, unlabeled, ridge, n_rules):
+    """Whatever the agents: the points that were tried tell the solution as soon as they span the weights."""
+    X, _, y = make_table(seed, n_features=2)
+    told = {"n_rules": n_rules, "unlabeled": unlabeled, "ridge": ridge, "seed": seed, "tol": 1e-4, "max_rounds": 200}
+    engine = InProcessEngine(list(make_shards(X, y, owners_of(seed, len(y), n_agents)).values()), TASKS)
+    population = survey(engine, Settings(**told))
+    rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda info: None)
+    history = []
+    agree_weights(engine, Settings(**told), rules, population, history.append)
+    assert history[-1].error_bound <= 1e-4
+    assert len(history) <= rules.n_outputs + 6
 
 
 @settings(max_examples=15)
@@ -156,7 +171,7 @@ def test_the_order_of_agents_does_not_matter(seed, hyper, solver, acceleration):
         engine = InProcessEngine(order, TASKS)
         population = survey(engine, plain)
         agreed.append(agree_rules(engine, plain, population, lambda info: None)[0])
-        weights = agree_weights(engine, told, agreed[0], population.target, lambda info: None).weights
+        weights = agree_weights(engine, told, agreed[0], population, lambda info: None).weights
         predictions.append(agreed[0].features(scale_features(X, population.ranges)) @ weights)
     np.testing.assert_allclose(agreed[0].centers, agreed[1].centers, atol=1e-8)
     np.testing.assert_allclose(agreed[0].widths, agreed[1].widths, atol=1e-8)

@@ -33,7 +33,7 @@ def engine_of(kind, shards, faults=None, min_agents=1):
 
 
 def weights_over(engine, told, rules, population):
-    solution = agree_weights(engine, told, rules, population.target, lambda info: None)
+    solution = agree_weights(engine, told, rules, population, lambda info: None)
     return solution.weights, solution.converged
 
 

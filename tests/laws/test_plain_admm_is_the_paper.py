@@ -131,7 +131,7 @@ def test_weights_follow_algorithm_2(seed, n_agents, rho, ridge, weight, unlabele
     population = survey(engine, told)
     rules, _, _ = agree_rules(engine, told, population, lambda info: None)
     engine.seen = []
-    agree_weights(engine, told, rules, population.target, history.append)
+    agree_weights(engine, told, rules, population, history.append)
     target = (population.target.mean, population.target.deviation)
     systems, constants = [], []
     for number in range(1, len(engine.seen) + 1):

@@ -47,7 +47,7 @@ def test_the_order_of_rows_does_not_matter_given_the_centers(seed, on_grid, hype
         population = survey(engine, told)
         _start(engine, told, population)
         used = rules_about(engine, told, centers)[0] if basis == "rules" else nodes
-        weights = agree_weights(engine, told, used, population.target, lambda info: None).weights
+        weights = agree_weights(engine, told, used, population, lambda info: None).weights
         predictions.append(used.features(scale_features(X, population.ranges)) @ weights)
     np.testing.assert_allclose(*predictions, atol=1e-8)
 

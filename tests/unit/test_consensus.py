@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from dsfr.core.clusters import ClusterSums
 from dsfr.core.consensus import (
+    RidgeConsensus,
     balanced_penalty,
-    consensus_of,
+    curvature_penalty,
     dual_residual,
     local_centers,
     local_weights,
     relative_error_bound,
     rescaled,
-    spectral_penalty,
     stalled,
 )
 from dsfr.core.linear import cholesky
@@ -43,16 +43,21 @@ def test_local_centers_zero_the_derivative_of_the_augmented_lagrangian(seed, pen
 def test_the_consensus_zeroes_the_derivative_of_the_augmented_lagrangian(seed, penalty, ridge, n_agents):
     rng = np.random.default_rng(seed)
     w, dual = rng.standard_normal((2, n_agents, 4))
-    z = consensus_of((w + dual / penalty).sum(axis=0), n_agents, penalty, ridge)
-    np.testing.assert_allclose(ridge * z - (dual + penalty * (w - z)).sum(axis=0), 0.0, atol=1e-9)
+    B = rng.standard_normal((4, 4))
+    agreement = RidgeConsensus(ridge * B @ B.T)
+    for factor in (1.0, 2.0, 2.0):  # made anew, and kept
+        held = factor * penalty
+        z = agreement.of((w + dual / held).sum(axis=0), n_agents, held)
+        np.testing.assert_allclose(ridge * B @ B.T @ z - (dual + held * (w - z)).sum(axis=0), 0.0, atol=1e-7)
 
 
 @given(seeds, penalties, penalties, st.floats(0.0, 10.0), st.integers(1, 6))
 def test_another_penalty_keeps_consensus_and_duals(seed, old, new, ridge, n_agents):
     states = np.random.default_rng(seed).standard_normal((n_agents, 4))
-    z = consensus_of(states.sum(axis=0), n_agents, old, ridge)
+    agreement = RidgeConsensus(ridge * np.eye(4))
+    z = agreement.of(states.sum(axis=0), n_agents, old)
     changed = rescaled(states, z, old / new)
-    np.testing.assert_allclose(consensus_of(changed.sum(axis=0), n_agents, new, ridge), z, atol=1e-9)
+    np.testing.assert_allclose(agreement.of(changed.sum(axis=0), n_agents, new), z, atol=1e-9)
     np.testing.assert_allclose(new * (changed - z), old * (states - z), atol=1e-9)
 
 
@@ -100,5 +105,6 @@ def test_balancing_follows_the_larger_residual():
     assert balanced_penalty(1.0, primal=1.0, dual=0.5) == 1.0
 
 
-def test_the_spectral_penalty_lies_between_the_curvatures():
-    assert spectral_penalty(100.0, 0.9, ridge=0.5, n_agents=5) == pytest.approx(10.0)
+def test_the_penalty_grows_with_the_curvature_as_it_should():
+    assert curvature_penalty(4.0, 9.0) == pytest.approx(2.0)
+    assert curvature_penalty(40.0, 90.0) == pytest.approx(20.0)

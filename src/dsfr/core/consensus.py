@@ -8,13 +8,13 @@ from it, the consensus needs the sum of the states alone, and a round is a fixed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSums
-from dsfr.core.linear import solve_factored
+from dsfr.core.linear import cholesky, solve_factored
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,21 @@ def local_weights(factor: Array, moment: Array, consensus: Array, state: Array, 
     return solve_factored(factor, moment + penalty * (2.0 * consensus - state))
 
 
-def consensus_of(state_sum: Array, n_agents: int, penalty: float, ridge: float = 0.0) -> Array:
-    """Consensus from the sum of all states, paper eq. (27) (ridge 0) and (38)."""
-    return penalty * state_sum / (ridge + penalty * n_agents)
+@dataclass(slots=True)
+class RidgeConsensus:
+    """Consensus from the sum of all states, paper eq. (38), where the ridge may be any quadratic form."""
+
+    ridge: Array
+    """Its matrix."""
+    _made_for: tuple[int, float] = (0, 0.0)
+    _factor: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    def of(self, state_sum: Array, n_agents: int, penalty: float) -> Array:
+        """The consensus; the factor of its system is kept for as long as it serves."""
+        if self._made_for != (n_agents, penalty):
+            self._factor = cholesky(self.ridge + n_agents * penalty * np.eye(len(state_sum)))
+            self._made_for = (n_agents, penalty)
+        return solve_factored(self._factor, penalty * state_sum)
 
 
 def rescaled(state: Array, consensus: Array, ratio: float) -> Array:
@@ -60,12 +72,14 @@ def rescaled(state: Array, consensus: Array, ratio: float) -> Array:
     return consensus + ratio * (state - consensus)
 
 
-def spectral_penalty(largest: float, smallest: float, ridge: float, n_agents: int) -> float:
-    """Penalty between the extreme curvatures of an agent's problem, which carries its share of the ridge.
+def curvature_penalty(size: float, mean: float) -> float:
+    """Penalty for quadratics of such curvature, in a metric in which most directions are curved about alike.
 
-    For one quadratic with eigenvalues in ``[a, b]`` the rate of ADMM is best at ``sqrt(ab)`` (Ghadimi et al. 2015).
+    ``size`` is the Frobenius norm of the curvature, ``mean`` the mean of its eigenvalues. For one quadratic with
+    eigenvalues in ``[a, b]`` the rate of ADMM is best at ``sqrt(ab)`` (Ghadimi et al. 2015). Agents differ: those with
+    few rows are curved strongly in few directions, which the size shows. The factor is measured, see docs/adr/0008.
     """
-    return float(np.sqrt(largest * (smallest + ridge / n_agents)))
+    return float(np.sqrt(size * mean)) / 3.0
 
 
 def balanced_penalty(penalty: float, primal: float, dual: float) -> float:

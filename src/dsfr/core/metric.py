@@ -13,27 +13,37 @@ from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array
 from dsfr.core.consistency import Pairs, gap_gram
-from dsfr.core.features import Basis
 from dsfr.core.linear import cholesky
 from dsfr.core.rules import Rules
 from dsfr.core.statistics import Quadratic
+from dsfr.core.wavelets import Wavelets
 
 N_POINTS = 4000
 
 
-def typical_rows(basis: Basis, shares: Array, n_features: int, rng: np.random.Generator) -> Array:
-    """Rows as the rules would have them: about their centers, within [-1, 1]; without rules, anywhere in there."""
+def typical_rows(basis: Rules | Wavelets, shares: Array | None, rng: np.random.Generator) -> Array:
+    """Rows as the rules would have them: about their centers, within [-1, 1]; without rules, anywhere in there.
+
+    ``shares`` of the rules need not sum to 1; None: equal ones.
+    """
     if not isinstance(basis, Rules):
-        return rng.uniform(-1.0, 1.0, (N_POINTS, n_features))
-    rule = rng.choice(len(shares), N_POINTS, p=shares / shares.sum())
+        return rng.uniform(-1.0, 1.0, (N_POINTS, basis.dilations.shape[1]))
+    n_rules, n_features = basis.centers.shape
+    rule = rng.choice(n_rules, N_POINTS, p=None if shares is None else shares / shares.sum())
     rows = basis.centers[rule] + basis.widths[rule] * rng.standard_normal((N_POINTS, n_features))
     return np.clip(rows, -1.0, 1.0)
 
 
-def typical_curvature(
-    basis: Basis, rows: Array, n_labeled: float, n_pairs: float, concentration: float, rng: np.random.Generator
+def expected_curvature(
+    basis: Rules | Wavelets,
+    shares: Array | None,
+    n_labeled: float,
+    n_pairs: float,
+    concentration: float,
+    rng: np.random.Generator,
 ) -> Array:
     """Curvature to expect of an agent with so many labelled rows and (weighted) pairs; shape (p, p)."""
+    rows = typical_rows(basis, shares, rng)
     H = basis.features(rows)
     curvature = H.T @ H * (n_labeled / len(rows))
     if n_pairs > 0.0:
@@ -53,14 +63,27 @@ class Metric:
         """The metric of a positive definite matrix."""
         return cls(cholesky(curvature))
 
+    @classmethod
+    def plain(cls, n_weights: int) -> Metric:
+        """Weights as they are."""
+        return cls(np.eye(n_weights))
+
+    def curvature(self, plain: Array) -> Array:
+        """A symmetric matrix of second derivatives in these coordinates."""
+        half = solve_triangular(self.root, plain, trans="T")
+        curvature: Array = solve_triangular(self.root, half.T, trans="T")
+        return (curvature + curvature.T) / 2
+
     def quadratic(self, plain: Quadratic) -> Quadratic:
         """A quadratic in these coordinates."""
-        half = solve_triangular(self.root, plain.curvature, trans="T")
-        curvature = solve_triangular(self.root, half.T, trans="T")
         moment = solve_triangular(self.root, plain.moment, trans="T")
-        return Quadratic((curvature + curvature.T) / 2, moment, plain.constant)
+        return Quadratic(self.curvature(plain.curvature), moment, plain.constant)
 
     def weights(self, value: Array) -> Array:
         """Weights at coordinates ``value``."""
         weights: Array = solve_triangular(self.root, value)
         return weights
+
+    def gradient(self, inside: Array) -> Array:
+        """Gradient with respect to the weights, from that with respect to the coordinates."""
+        return self.root.T @ inside

@@ -38,9 +38,9 @@ def _rounds_of(fold: Fold, spec: Spec, variant: str) -> Iterator[Row]:
     X = scale_features(fold.X, agents.population.ranges)
     pooled = ClusterSums.of(X, rules.centers, spec.fuzzifier).objective
     yield from _rows(variant, history, pooled, spec.tol, {})
-    target, rounds, solution = agents.population.target, list[RoundInfo](), list[RoundInfo]()
-    found = agree_weights(agents.engine, settings, rules, target, rounds.append).weights
-    exact = agree_weights(agents.engine, replace(settings, solver="exact"), rules, target, solution.append).weights
+    population, rounds, solution = agents.population, list[RoundInfo](), list[RoundInfo]()
+    found = agree_weights(agents.engine, settings, rules, population, rounds.append).weights
+    exact = agree_weights(agents.engine, replace(settings, solver="exact"), rules, population, solution.append).weights
     ends = {
         "weights_error": round(float(np.linalg.norm(found - exact) / np.linalg.norm(exact)), 8),
         "nrmse": _error(fold, agents, rules, found),

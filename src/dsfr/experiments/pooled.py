@@ -77,7 +77,7 @@ class Agents:
     def statistics(self, basis: Rules | Wavelets, unlabeled: str | None) -> Statistics:
         """Summed statistics of all agents."""
         settings = replace(self.settings, solver="exact", unlabeled=unlabeled)
-        agree_weights(self.engine, settings, basis, self.population.target, _ignore)
+        agree_weights(self.engine, settings, basis, self.population, _ignore)
         return self.engine.statistics
 
 

@@ -40,8 +40,9 @@ def run_penalties(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 
 
 def _plain_fit(fold: Fold, agents: Agents, parameter: str, value: float, rules: Rules, penalty: float) -> Row:
-    target = agents.population.target
-    found = agree_weights(agents.engine, replace(agents.settings, penalty=penalty), rules, target, lambda _: None)
+    population, settings = agents.population, replace(agents.settings, penalty=penalty)
+    found = agree_weights(agents.engine, settings, rules, population, lambda _: None)
+    target = population.target
     H = rules.features(scale_features(fold.X_test, agents.population.ranges))
     error = nrmse(fold.y_test, target.mean + target.deviation * (H @ found.weights))
     return {"parameter": parameter, "value": value, "nrmse": round(error, 6), "converged": found.converged}

@@ -105,7 +105,7 @@ def _agree_base(
     varied = varied_message(population, variation)
     with single_threaded_blas():
         rules, shares, converged = agree_rules(engine, settings, population, noted, variation)
-        found = agree_weights(engine, settings, rules, population.target, noted, varied)
+        found = agree_weights(engine, settings, rules, population, noted, varied)
     mean_squares = _mean_square_slopes(engine, {**rules.arrays(), **varied, "weights": found.weights}, settings)
     return Base(settings, rules, shares, converged, found, mean_squares)
 

@@ -11,7 +11,7 @@ from dsfr.bundles import Bundle
 from dsfr.core.acceleration import Mixing
 from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
-from dsfr.core.consensus import RoundInfo, consensus_of, dual_residual, local_centers, rescaled, stalled
+from dsfr.core.consensus import RoundInfo, dual_residual, local_centers, rescaled, stalled
 from dsfr.core.rules import Rules, rule_widths
 from dsfr.core.scaling import Ranges, scale_features
 from dsfr.core.slopes import effective_features
@@ -246,7 +246,7 @@ def _consensus_centers(
             iteration.restart()
             state_sum, residuals = sums["image"], []
         x_sum = state_sum.reshape(2, *centers.shape)[0]
-        previous, centers = centers, consensus_of(x_sum, iteration.n_present, penalty)
+        previous, centers = centers, x_sum / iteration.n_present
         penalty *= 2.0 if raised else 1.0
     return centers, False
 

@@ -13,7 +13,7 @@ from dsfr.bundles import Bundle
 from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread
 from dsfr.core.linear import cholesky, solve_factored
-from dsfr.core.metric import Metric, typical_curvature, typical_rows
+from dsfr.core.metric import Metric, expected_curvature
 from dsfr.core.model import Predictor
 from dsfr.core.neighbors import average_step, link_penalty
 from dsfr.core.rules import rule_widths
@@ -21,11 +21,12 @@ from dsfr.core.scaling import Moments, Ranges
 from dsfr.core.statistics import Quadratic
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import NeighborEngine
-from dsfr.protocol import clusters, weights
+from dsfr.protocol import clusters, dicr
 from dsfr.protocol.gossip import Conversation, announced, copy_round, flooded, links_of, start_copy, start_flood
 from dsfr.protocol.packing import pack, scalar, unpack, unpack_basis
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
+from dsfr.protocol.statistics import AS_MANY_AS_ROWS, own_statistics, penalty_on_unlabeled
 from dsfr.protocol.survey import FirstLook, ask, checked_look, has_ticket, look_of, measure, target_moments
 
 TYPICAL = 0.1
@@ -118,7 +119,7 @@ def prepare_copies(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     """Task (neighbors): take up the spread or draw the wavelets; begin to flood between which curvatures one lies."""
     memory = _with_basis(shard, memory, broadcast)
     told = {**broadcast, **_target(memory), **unpack_basis(memory).arrays()}
-    own = weights.own_statistics(shard, memory, told).quadratic(float(broadcast["unlabeled_weight"]))
+    own = own_statistics(shard, memory, told).quadratic(float(broadcast["unlabeled_weight"]))
     # Everybody carries an equal share of the ridge.
     ridge = float(broadcast["ridge"]) / int(broadcast["n_agents"]) * np.eye(len(own.moment))
     metric = Metric.of(_expected_curvature(memory, broadcast) + ridge)
@@ -177,8 +178,8 @@ def train_copies(
     n_agents: Bundle = {"n_agents": np.asarray(engine.n_agents, dtype=np.int64)}
     talk.flood("prepare_copies", _preparation(settings) | n_agents)
     penalty = {} if settings.penalty is None else {"penalty": scalar(float(settings.penalty))}
-    solved = talk.settle("start_copies", "neighbor_weights", penalty, settings.tol, weights.STAGE)
-    stages = {clusters.STAGE: counted and clustered, weights.STAGE: solved}
+    solved = talk.settle("start_copies", "neighbor_weights", penalty, settings.tol, dicr.STAGE)
+    stages = {clusters.STAGE: counted and clustered, dicr.STAGE: solved}
     return engine.read("tell_copy", n_agents), [stage for stage, done in stages.items() if not done]
 
 
@@ -214,7 +215,7 @@ def _preparation(settings: Settings) -> Bundle:
         "unlabeled_weight": scalar(settings.unlabeled_weight),
         "ridge": scalar(settings.ridge),
         "width_scale": scalar(settings.width_scale),
-        **weights.penalty_on_unlabeled(settings),
+        **penalty_on_unlabeled(settings),
     }
     return told if settings.basis == "rules" else told | {"n_nodes": np.asarray(settings.n_nodes, dtype=np.int64)}
 
@@ -240,16 +241,14 @@ def _target(memory: Bundle) -> Bundle:
 def _expected_curvature(memory: Bundle, broadcast: Bundle) -> Array:
     """The curvature of a typical agent; every agent draws the same rows and gets the same bits."""
     rng = np.random.default_rng([int(memory["seed"]), 0, Purpose.METRIC])
-    basis = unpack_basis(memory)
-    rows = typical_rows(basis, memory["shares"], len(memory["low"]), rng)
     n_samples, n_labeled = memory["counts"][:2]
     n_pairs = 0.0
     if "n_pairs" in broadcast:
         told = int(broadcast["n_pairs"])
-        n_pairs = n_samples - n_labeled if told == weights.AS_MANY_AS_ROWS else float(told)
+        n_pairs = n_samples - n_labeled if told == AS_MANY_AS_ROWS else float(told)
     concentration = float(broadcast.get("mix_concentration", scalar(1.0)))
     weighted = n_pairs * float(broadcast["unlabeled_weight"])
-    return typical_curvature(basis, rows, n_labeled, weighted, concentration, rng)
+    return expected_curvature(unpack_basis(memory), memory["shares"], n_labeled, weighted, concentration, rng)
 
 
 def _penalty(curvature: float, broadcast: Bundle) -> float:

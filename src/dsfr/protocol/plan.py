@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 
-from dsfr.protocol import clusters, few, weights
+from dsfr.protocol import clusters, dicr, few
 from dsfr.protocol.settings import Settings
 
 NUMBER = 8
@@ -121,10 +122,13 @@ def _weights(shape: Shape, rounds: int) -> Iterator[Leg]:
         matrices = 2 if settings.unlabeled is not None else 1
         yield _leg("statistics", "sum", 1, told, matrices * p * (p + 1) // 2 + 2 * p + 3)
         return
-    yield _leg("prepare_weights", "sum", 1, told + 1, 2)
-    mix = _mean_mix(rounds, weights.MEMORY if settings.acceleration and not settings.refresh_pairs else 0)
+    typical = 0 if isinstance(settings.penalty, Real) else 3
+    yield _leg("prepare_weights", "sum", 1, told + 1 + typical, 2)
+    mix = _mean_mix(rounds, dicr.MEMORY if settings.acceleration and not settings.refresh_pairs else 0)
     redraw = 1 if settings.refresh_pairs else 0
     yield _leg("weight_consensus", "sum", rounds, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
+    if settings.acceleration and not settings.refresh_pairs:
+        yield _leg("weight_gradient", "sum", 1, p, p + 1, exact=False)
 
 
 def _mean_mix(rounds: int, memory: int) -> int:

@@ -29,7 +29,7 @@ STAGES = {
     "widths": ("cluster_spread", "local_spread", "spread_out"),
     "statistics": ("statistics", "prepare_weights", "prepare_copies", "left_out_errors"),
     "averaging": ("square_slopes", "stack", "compare", "score", "tally_errors"),
-    "weights": ("weight_consensus", "start_copies", "neighbor_weights", "tell_copy"),
+    "weights": ("weight_consensus", "weight_gradient", "start_copies", "neighbor_weights", "tell_copy"),
 }
 """Stages of a training and their tasks; what the coordinator does and what is not listed is the stage "other"."""
 PASSES = {

@@ -15,7 +15,19 @@ from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine, NeighborEngine, Tasks
-from dsfr.protocol import bases, calibration, choosing, clusters, decentralized, few, limits, survey, weights
+from dsfr.protocol import (
+    bases,
+    calibration,
+    choosing,
+    clusters,
+    decentralized,
+    dicr,
+    few,
+    limits,
+    statistics,
+    survey,
+    weights,
+)
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose
 from dsfr.protocol.threads import single_threaded_blas
@@ -32,9 +44,10 @@ _TASKS: Tasks = {
     "local_spread": clusters.local_spread,
     "local_clusters": few.local_clusters,
     "count_and_sum": few.count_and_sum,
-    "statistics": weights.statistics,
-    "prepare_weights": weights.prepare_weights,
-    "weight_consensus": weights.weight_consensus,
+    "statistics": statistics.statistics,
+    "prepare_weights": dicr.prepare_weights,
+    "weight_consensus": dicr.weight_consensus,
+    "weight_gradient": dicr.weight_gradient,
     "left_out_errors": choosing.left_out_errors,
     "square_slopes": bases.square_slopes,
     "stack": bases.stack,
@@ -109,9 +122,9 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         return _train_mixture(engine, settings, history, observe)
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
-    found = weights.agree_weights(engine, settings, basis, population.target, observe)
+    found = weights.agree_weights(engine, settings, basis, population, observe)
     target = population.target
-    stages = ((clusters.STAGE, clustered), (weights.STAGE, found.converged))
+    stages = ((clusters.STAGE, clustered), (dicr.STAGE, found.converged))
     return Training(
         predictor=Predictor(
             population.ranges, basis, found.weights, target.mean, target.deviation, shares, population.limits
@@ -136,7 +149,7 @@ def _train_mixture(
     several = len(trained) > 1 or settings.uncertainty
     done = {
         clusters.STAGE: all(base.converged for base in trained),
-        weights.STAGE: all(base.found.converged for base in trained),
+        dicr.STAGE: all(base.found.converged for base in trained),
     }
     return Training(
         predictor=mixture.strongest,
