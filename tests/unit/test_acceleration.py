@@ -17,7 +17,7 @@ def contraction(seed, n=12, rate=0.97):
     return lambda x: M @ (x - fixed) + fixed, fixed
 
 
-def iterate(T, x, memory, rounds, merit=lambda x: 0.0):
+def iterate(T, x, memory, rounds, merit=lambda x: None):
     """The iteration as agents and coordinator carry it out; yields the gap of every round."""
     mixing, images, gaps = Mixing.start(memory), [], []
     for _ in range(rounds):
@@ -41,6 +41,7 @@ def test_weights_sum_to_one_and_minimise_the_combined_gap(seed, count):
 
 def test_a_gap_of_zero_or_two_equal_gaps_are_no_trouble():
     np.testing.assert_array_equal(anderson_weights(np.zeros((3, 3))), [0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(anderson_weights(np.full((3, 3), 1e-300)), [0.0, 0.0, 1.0])
     assert np.isfinite(anderson_weights(np.ones((3, 3)))).all()
     assert anderson_weights(np.ones((3, 3))).sum() == pytest.approx(1.0)
 
@@ -84,3 +85,48 @@ def test_a_step_that_raises_the_merit_is_rejected():
 def test_patience_shrinks_again_after_accepted_steps():
     mixing = Mixing(5, np.eye(2), gap=1.0, accelerated=True, patience=40)
     assert mixing.advance(np.array([0.0, 0.0, 0.25]))[0].patience == 20
+
+
+def double_well(x):
+    """A function with a saddle at 0 and minima at (0, 1) and (0, -1)."""
+    return x[0] ** 2 / 2 + (x[1] ** 2 - 1) ** 2 / 4
+
+
+def descent(x):
+    return x - 0.1 * np.array([x[0], (x[1] ** 2 - 1) * x[1]])
+
+
+@given(st.floats(0.5, 2.0), st.floats(1e-3, 1e-1))
+def test_a_saddle_is_left_sooner_than_by_the_plain_iteration(x, y):
+    start = np.array([x, y])
+
+    def rounds(memory):
+        states = iterate(descent, start, memory, 2000, double_well)
+        return next(k for k, (gap, state) in enumerate(states) if gap < 1e-5 and double_well(state) < 1e-6)
+
+    assert rounds(5) < 0.8 * rounds(0)
+
+
+def waiting(**told):
+    return Mixing(5, np.eye(2), gap=1.0, merit=10.0, wait=5, **told)
+
+
+def test_momentum_grows_while_the_merit_falls_and_ends_when_it_rises():
+    falling, weights = waiting(momentum=1).advance(np.array([0.0, 0.0, 4.0]), merit=9.0)
+    assert falling.momentum == 2
+    np.testing.assert_allclose(weights, [0.0, -0.4, 1.4])
+    rising, weights = waiting(momentum=1).advance(np.array([0.0, 0.0, 4.0]), merit=11.0)
+    assert rising.momentum == 0
+    np.testing.assert_array_equal(weights, [0.0, 0.0, 1.0])
+
+
+def test_without_a_merit_there_is_no_momentum():
+    after, weights = waiting().advance(np.array([0.0, 0.0, 0.25]))
+    assert after.momentum == 0
+    np.testing.assert_array_equal(weights, [0.0, 0.0, 1.0])
+
+
+def test_it_does_not_combine_while_it_leaves_a_saddle():
+    leaving = Mixing(5, np.eye(2), gap=1.0, merit=10.0, momentum=3)
+    assert not leaving.advance(np.array([0.0, 0.0, 4.0]), merit=9.0)[0].accelerated
+    assert leaving.advance(np.array([0.0, 0.0, 0.25]), merit=9.0)[0].accelerated

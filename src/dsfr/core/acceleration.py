@@ -19,6 +19,8 @@ REGULARIZATION = 1e-10
 
 SHORTEST_WAIT = 5
 """Plain steps after a first rejection."""
+VANISHING = 1e-140
+"""Gaps whose squares can be neither divided by nor told from zero."""
 ROUNDING = 1e-9
 """Merits nearer than this, relatively, are equal."""
 
@@ -26,7 +28,7 @@ ROUNDING = 1e-9
 def anderson_weights(products: Array) -> Array:
     """Weights that sum to 1 and minimise the norm of the combined gap, from the products of all gaps; shape (h,)."""
     sizes = np.sqrt(np.diag(products))
-    if not (sizes > 0.0).all():
+    if not (sizes > VANISHING).all():
         return _newest(len(products))
     cosines = products / np.outer(sizes, sizes)
     weights = np.linalg.solve(cosines + REGULARIZATION * np.eye(len(sizes)), 1.0 / sizes) / sizes
@@ -41,6 +43,7 @@ class Mixing:
     A step that makes the gap or the merit larger is rejected: the iteration goes on plainly from the image before it,
     forgets what came earlier, and waits before it accelerates again, twice as long each time. So it cannot do much
     worse than the plain iteration. The merit matters where the problem is not convex: a small gap may be a saddle's.
+    While it waits, it goes on with momentum, for as long as that lowers the merit: a saddle is left sooner.
     """
 
     memory: int
@@ -54,30 +57,47 @@ class Mixing:
     accelerated: bool = False
     """Whether the newest image came from an accelerated state."""
     wait: int = 0
-    """Plain steps to take before accelerating."""
+    """Steps to take before combining again."""
     patience: int = SHORTEST_WAIT
+    momentum: int = 0
+    """Steps in a row that have lowered the merit, while waiting."""
 
     @classmethod
     def start(cls, memory: int) -> Mixing:
         """Nothing known yet."""
         return cls(memory, np.empty((0, 0)))
 
-    def advance(self, products: Array, merit: float = 0.0) -> tuple[Mixing, Array]:
+    def advance(self, products: Array, merit: float | None = None) -> tuple[Mixing, Array]:
         """The next state and the weights of the images to go on from, oldest first.
 
-        ``products`` are those of the newest gap with older ones and, last, with itself.
+        ``products`` are those of the newest gap with older ones and, last, with itself. Without a ``merit`` the gap
+        alone decides, and there is no momentum.
         """
         products = products[-len(self.products) - 1 :]
         gap = float(np.sqrt(products[-1]))
-        if self.accelerated and (gap > self.gap or merit > self.merit + ROUNDING * abs(self.merit)):
-            waiting = {"wait": self.patience, "patience": 2 * self.patience}
+        worse = merit is not None and merit > self.merit + ROUNDING * abs(self.merit)
+        if self.accelerated and (gap > self.gap or worse):
+            waiting = {"wait": self.patience, "patience": 2 * self.patience, "momentum": 0}
             return replace(self, products=np.empty((0, 0)), accelerated=False, **waiting), np.array([1.0, 0.0])
         bordered = np.block([[self.products, products[:-1, None]], [products[None, :-1], products[None, -1:]]])
         kept = bordered[-self.memory - 1 :, -self.memory - 1 :]
-        accelerate = self.wait == 0 and len(kept) > 1
-        weights = anderson_weights(kept) if accelerate else _newest(len(kept))
+        # Gaps that grow while the merit falls lead away from a saddle: what combines them would lead back to it.
+        escaping = self.momentum > 0 and gap > self.gap and not worse
+        accelerate = self.wait == 0 and len(kept) > 1 and not escaping
+        moving = merit is not None and not worse and (self.wait > 0 or escaping)
+        momentum = self.momentum + 1 if moving else 0
+        weights = anderson_weights(kept) if accelerate else _onwards(len(kept), momentum)
         patience = max(self.patience // 2, SHORTEST_WAIT) if self.accelerated else self.patience
-        return Mixing(self.memory, kept, gap, merit, accelerate, max(self.wait - 1, 0), patience), weights
+        state = Mixing(self.memory, kept, gap, self.merit if merit is None else merit, accelerate)
+        return replace(state, wait=max(self.wait - 1, 0), patience=patience, momentum=momentum), weights
+
+
+def _onwards(count: int, momentum: int) -> Array:
+    """The newest image, and on from it by a growing part of the last step (Nesterov 1983)."""
+    weights = _newest(count)
+    if count > 1 and momentum > 0:
+        weights[-2:] += np.array([-1.0, 1.0]) * momentum / (momentum + 3)
+    return weights
 
 
 def _newest(count: int) -> Array:

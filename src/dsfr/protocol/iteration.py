@@ -81,7 +81,7 @@ class Iteration:
         """Number of agents in the sums last received."""
         return len(self.present)
 
-    def receive(self, sums: Bundle, present: Iterable[str], merit: float = 0.0) -> Array:
+    def receive(self, sums: Bundle, present: Iterable[str], merit: float | None = None) -> Array:
         """Sum of the states that agents will go on from. Combining starts anew when an agent has left or come back."""
         if frozenset(present) != self.present:
             self.restart()
