@@ -97,15 +97,16 @@ class SFRRegressor(DistributedRegressor):
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
     acceleration : {"anderson", None}, default="anderson"
-        Anderson acceleration of both ADMM iterations, from sums over agents; None is the paper's plain iteration.
+        Anderson acceleration of both ADMM iterations, from sums over agents, and extrapolation of the weights from all
+        rounds; None is the paper's plain iteration.
     relaxation : float, default=1.0
         Over-relaxation of the weights' ADMM, between 0 and 2; 1 is none.
     cluster_penalty : float, default=None
         ADMM penalty of the clustering (rho_s). None: the mean membership mass of a cluster at an agent, doubled
         whenever the agents stop getting closer. The paper uses 0.1.
     penalty : float, "balanced" or None, default=None
-        ADMM penalty of the weights (rho_p). None: from the extreme curvatures of the agents' problems. "balanced": from
-        there, doubled or halved when one residual is ten times the other. The paper uses 0.1.
+        ADMM penalty of the weights (rho_p). None: from the curvatures of the agents' problems, in a metric made of the
+        rules. "balanced": from there, doubled or halved when one residual is ten times the other. The paper uses 0.1.
     tol : float, default=1e-4
         Stop when centers have settled to ``tol``, and when the weights are provably within ``tol`` (relative) of the
         solution.

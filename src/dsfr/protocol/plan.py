@@ -124,11 +124,12 @@ def _weights(shape: Shape, rounds: int) -> Iterator[Leg]:
         return
     typical = 0 if isinstance(settings.penalty, Real) else 3
     yield _leg("prepare_weights", "sum", 1, told + 1 + typical, 2)
-    mix = _mean_mix(rounds, dicr.MEMORY if settings.acceleration and not settings.refresh_pairs else 0)
+    tried = 1 if settings.acceleration and not settings.refresh_pairs and rounds > 1 else 0
+    mix = _mean_mix(rounds - tried, dicr.MEMORY if tried else 0)
     redraw = 1 if settings.refresh_pairs else 0
-    yield _leg("weight_consensus", "sum", rounds, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
-    if settings.acceleration and not settings.refresh_pairs:
-        yield _leg("weight_gradient", "sum", 1, p, p + 1, exact=False)
+    yield _leg("weight_consensus", "sum", rounds - tried, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
+    if tried:
+        yield _leg("weight_gradient", "sum", tried, p, p + 1, exact=False)
 
 
 def _mean_mix(rounds: int, memory: int) -> int:
