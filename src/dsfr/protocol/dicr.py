@@ -122,6 +122,8 @@ class _Solve:
     iteration: Iteration = field(init=False)
     span: Span = field(init=False)
     """Points as weights, with their gradients."""
+    answered: frozenset[str] = frozenset()
+    """Whose gradients they are."""
     agreement: RidgeConsensus = field(init=False)
     round: int = 0
     primal: float = 0.0
@@ -162,8 +164,6 @@ class _Solve:
         if self._redraws:
             message["redraw"] = np.asarray(self.round + 1, dtype=np.int64)
         sums = self.engine.sum("weight_consensus", message)
-        if frozenset(self.engine.present) != self.iteration.present:
-            self.span.clear()
         state_sum = self.iteration.receive(sums, self.engine.present)
         self.primal = float(np.sqrt(sums["primal_square"]))
         self.dual = dual_residual(self.consensus, self.previous, self.iteration.n_present, self.penalty)
@@ -182,8 +182,6 @@ class _Solve:
         point, _ = self.span.extrapolated()
         smallest = np.linalg.norm(self.span.best()[1])
         sums = self.engine.sum("weight_gradient", {"consensus": self.metric.root @ point})
-        if frozenset(self.engine.present) != self.iteration.present:
-            self.span.clear()
         self._note(point, sums)
         # Rounding is less harmful about a better point, so another try may follow at once; else more must be known.
         better = np.linalg.norm(self.span.best()[1]) < smallest / 2.0
@@ -192,6 +190,9 @@ class _Solve:
 
     def _note(self, point: Array, sums: Bundle) -> None:
         """One more round: a point, its gradient with that of the ridge, and what to tell of it."""
+        if self.answered != (present := frozenset(self.engine.present)):
+            self.span.clear()  # gradients of others than those who were there before are of another objective
+            self.answered = present
         ridge = self.settings.ridge
         gradient = self.metric.gradient(sums["gradient"]) + ridge * point
         self.span.add(point, gradient)
