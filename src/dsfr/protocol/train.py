@@ -15,7 +15,7 @@ from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine, NeighborEngine, Tasks
-from dsfr.protocol import bases, calibration, choosing, clusters, decentralized, few, limits, survey, weights
+from dsfr.protocol import bases, calibration, choosing, clusters, decentralized, few, limits, relevance, survey, weights
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose
 from dsfr.protocol.threads import single_threaded_blas
@@ -36,7 +36,8 @@ _TASKS: Tasks = {
     "prepare_weights": weights.prepare_weights,
     "weight_consensus": weights.weight_consensus,
     "left_out_errors": choosing.left_out_errors,
-    "square_slopes": bases.square_slopes,
+    "bends": relevance.bends,
+    "square_slopes": relevance.square_slopes,
     "stack": bases.stack,
     "compare": calibration.compare,
     "introduce": decentralized.introduce,
