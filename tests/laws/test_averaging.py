@@ -1,5 +1,7 @@
 """Robust scaling, relevance, several rule bases and uncertainty: from sums, the same for any split of the rows."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,12 +85,52 @@ def test_one_odd_row_does_not_spoil_a_robust_fit(odd):
     assert errors["range"] > 1.5 * errors["robust"]
 
 
+@pytest.mark.filterwarnings("ignore:a target of")
 def test_one_odd_label_has_bounded_weight_in_a_robust_fit():
     X, truth, y = make_table(3, n_rows=300, n_labels=60)
     y[int(np.flatnonzero(~np.isnan(y))[0])] = 1e7
     errors = errors_by_scaling(X, y, truth)
     assert errors["robust"] < 1.5
     assert errors["range"] > 100.0 * errors["robust"]
+
+
+@pytest.mark.parametrize("odd", [1e300, -1e9, 1.7e308])
+def test_a_label_that_is_hardly_meant_is_named_with_what_it_counts_as(odd):
+    X, _, y = make_table(3, n_rows=300, n_labels=60)
+    others = np.nanmax(np.abs(y))
+    y[int(np.flatnonzero(~np.isnan(y))[0])] = odd
+    with pytest.warns(UserWarning, match="far off all others") as caught:
+        model = SFRRegressor(scaling="robust", tune="evidence", random_state=0).fit(X, y, agents=owners_of(3, 300, 3))
+    told = re.search(
+        r"a target of (\S+) is far off all others and counted as (\S+)\. ", str(caught[0].message)
+    ).groups()
+    assert float(told[0]) == pytest.approx(odd, rel=1e-5)
+    assert abs(float(told[1])) < 100.0 * others
+    assert np.abs(model.predict(X)).max() < 1000.0 * others
+
+
+@pytest.mark.parametrize("n_ones", [1, 4])
+def test_a_column_with_hardly_any_ones_still_counts(n_ones):
+    """A column with fewer ones than one in as many rows as there are labels was once dropped in silence."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=600), np.zeros(600)])
+    X[:n_ones, 1] = 1.0
+    truth = X[:, 0] + 10.0 * X[:, 1]
+    y = np.where(np.arange(600) < 50, truth + 0.1 * rng.normal(size=600), np.nan)
+    model = SFRRegressor(auto=True, random_state=0).fit(X, y, agents=owners_of(0, 600, 3))
+    change = np.diff(model.predict(np.array([[0.0, 0.0], [0.0, 1.0]])))[0]
+    assert 5.0 < change < 15.0
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_limits_cost_a_linear_target_next_to_nothing(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(500, 4))
+    truth = X @ rng.normal(size=4)
+    y = np.where(np.arange(500) < 50, truth, np.nan)
+    model = SFRRegressor(auto=True, n_models=2, random_state=seed).fit(X, y)
+    assert dsfr.nrmse(truth, model.predict(X)) < 0.01
 
 
 def told_tasks(X, y):
@@ -250,7 +292,8 @@ def test_intervals_hold_as_many_targets_as_they_say():
     assert 0.76 < np.mean(held) < 0.86
 
 
-@pytest.mark.parametrize("odd", [1e3, 1e7, 1e12])
+@pytest.mark.filterwarnings("ignore:a target of")
+@pytest.mark.parametrize("odd", [1e3, 1e7, 1e12, 1e300])
 def test_one_odd_label_does_not_make_intervals_coarse(odd):
     X, _, y = make_table(3, n_rows=300, n_labels=60)
     y[int(np.flatnonzero(~np.isnan(y))[0])] = odd * np.nanstd(y)

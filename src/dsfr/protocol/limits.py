@@ -32,6 +32,8 @@ BEYOND = 1.0
 """How far beyond its quantiles a feature is followed, in units of their distance: what is linear goes on that far."""
 UNSEEN = 0.1
 """How far it is followed at most beyond all rows there are, in units of their range."""
+ODD = 100.0
+"""Distances between the limits by which a target beyond them is worth a warning."""
 LIMITS = ("limit_low", "limit_high", "target_limits")
 
 
@@ -84,10 +86,12 @@ def agree_scaling(engine: Engine, settings: Settings) -> Population:
     limits, target, units = _find_limits(engine, look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("spread_within", message), limits, units)
+    odd = _odd_target(target, look)
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
-    return replace(look.population(engine.sum("agree", look.message())), limits=limits)
+    population = look.population(engine.sum("agree", look.message()))
+    return replace(population, limits=limits, odd_target=odd)
 
 
 def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]:
@@ -133,6 +137,16 @@ def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array
             return ends
         limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
     return limits
+
+
+def _odd_target(limits: Array, look: FirstLook) -> tuple[float, float] | None:
+    """The target farthest beyond the limits, if that is `ODD` times their distance, and the limit it counts as."""
+    ends = look.target_origin / 2.0 + look.target_unit / 2.0 * np.array([-1.0, 1.0])  # the whole may overflow
+    beyond = np.array([-1.0, 1.0]) * (ends - limits / 2.0)
+    side = int(beyond.argmax())
+    if beyond[side] / ODD <= limits[1] / 2.0 - limits[0] / 2.0:
+        return None
+    return float(2.0 * ends[side]), float(limits[side])
 
 
 def _deviations(summed: Bundle, limits: Ranges, units: Array) -> Ranges:
