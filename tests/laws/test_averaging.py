@@ -23,7 +23,7 @@ seeds = st.integers(0, 10_000)
 AUTO = {
     "scaling": "robust",
     "firing": "mean",
-    "relevance": "slopes",
+    "relevance": "evidence",
     "tune": "evidence",
     "n_models": 3,
     "uncertainty": True,
