@@ -34,7 +34,10 @@ def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     with single_threaded_blas():
         parts = (
-            part for X, y in shard.batches() for part in Statistics.parts(X, (y - mean) / scale, polynomial, ranges)
+            part
+            for X, y in shard.batches()
+            for block in row_blocks(len(y))  # a row may have more terms than weights of rules: few rows at a time
+            for part in Statistics.parts(X[block], (y[block] - mean) / scale, polynomial, ranges)
         )
         own = sum(parts, Statistics.none(polynomial.n_outputs))
     return memory, pack_statistics(own, with_penalty=False)
