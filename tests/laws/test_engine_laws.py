@@ -129,7 +129,7 @@ ALL_KINDS = [
     {"solver": "exact", "unlabeled": "graph", "n_neighbors": 3},
     {"rounds": "few"},
     {"rounds": "few", "unlabeled": None, "width_pooling": "paper"},
-    {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "slopes", "n_models": 3},
+    {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "evidence", "n_models": 3},
     {"tune": "loo", "n_models": 3},
 ]
 WITHOUT_COORDINATOR = {task for task, function in TASKS.items() if "decentralized" in function.__module__}

@@ -9,6 +9,7 @@ import pytest
 from dsfr.core.evidence import maximize_evidence
 from dsfr.core.scaling import Ranges
 from dsfr.core.stacking import LeftOut
+from dsfr.core.ties import ties
 from dsfr.engines import InProcessEngine
 from dsfr.protocol import TASKS, Settings, make_shards, train
 from dsfr.protocol.bases import _steps
@@ -27,7 +28,12 @@ def listened(X, y, n_agents=3, seed=0, **told):
 def test_a_single_model_is_the_best_of_three_as_relevances_settle():
     X, _, y = make_table(0)
     training, engine = listened(X, y, n_models=1)
-    evidences = [maximize_evidence(unpack_statistics(total)).log_evidence for _, total in engine.heard["statistics"]]
+    evidences = []
+    for told, summed in engine.heard["statistics"]:
+        total = unpack_statistics(summed)
+        if "stretch" in told:
+            total = total.mapped(ties(told["stretch"], len(told["centers"])))
+        evidences.append(maximize_evidence(total).log_evidence)
     assert len(evidences) == 3
     assert training.tuned.log_evidence == max(evidences)
 
@@ -36,7 +42,7 @@ def test_features_that_do_not_matter_stop_spreading_the_clusters():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     y = np.where(np.arange(400) < 100, np.sin(2.0 * X[:, 1]), np.nan)
-    for relevance, ratio in ((None, (0.0, 2.0)), ("slopes", (4.0, np.inf))):
+    for relevance, ratio in ((None, (0.0, 2.0)), ("slopes", (4.0, np.inf)), ("evidence", (4.0, np.inf))):
         training, _ = listened(X, y, n_models=1, relevance=relevance, n_rules=6)
         spread = training.predictor.basis.centers.std(axis=0)
         assert ratio[0] < spread[1] / np.delete(spread, 1).max() < ratio[1]
@@ -69,7 +75,7 @@ def test_models_differ_in_rules_widths_and_kinds_of_pairs():
     X, _, y = make_table(1)
     training, engine = listened(X, y, n_models=4)
     assert [told["n_rules"] for told in training.models] == [3, 3, 6, 6]
-    assert [told["width_scale"] for told in training.models] == [1.0, 1.5, 1.0, 1.5]
+    assert [told["width_scale"] for told in training.models] == [1.0, 2.25, 1.0, 2.25]
     assert [told["near_pairs"] for told in training.models] == [0.0, 1.0, 0.0, 1.0]
     assert ["near" in broadcast for broadcast, _ in engine.heard["statistics"]] == [False, True, False, True]
 

@@ -81,6 +81,14 @@ def _between(low: IntArray, high: IntArray) -> IntArray:
     return low * down + high * up + between
 
 
+def numbers_up_to(largest: float, n: int) -> Array:
+    """``n`` ascending values from 0 to ``largest`` >= 0, with about as many numbers of 64 bits between any two."""
+    places = np.linspace(0.0, float(_numbers(np.array([largest]))[0]), n).astype(np.int64)
+    values = _numbered(places)
+    values[-1] = largest
+    return values
+
+
 def counts_below(values: Array, thresholds: Array) -> Array:
     """How many ``values`` lie at or below each of the ascending ``thresholds``; shape of the thresholds."""
     first = np.searchsorted(thresholds, values, side="left")

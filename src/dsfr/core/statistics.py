@@ -79,6 +79,16 @@ class Statistics:
             self.target_square + other.target_square,
         )
 
+    def mapped(self, matrix: Array) -> Statistics:
+        """The same sums for weights ``u`` with ``w = matrix u``; the matrix is square."""
+        return replace(
+            self,
+            gram=matrix.T @ self.gram @ matrix,
+            moment=matrix.T @ self.moment,
+            feature_sum=matrix.T @ self.feature_sum,
+            unlabeled_gram=matrix.T @ self.unlabeled_gram @ matrix,
+        )
+
     def quadratic(self, unlabeled_weight: float) -> Quadratic:
         """The objective without its ridge term."""
         return Quadratic(self.gram + unlabeled_weight * self.unlabeled_gram, self.moment, self.target_square)

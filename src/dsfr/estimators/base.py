@@ -271,6 +271,13 @@ def _complaints(
             f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. {rest}; "
             "ledger_.agents tells how many rounds each took part in.",
         )
+    if training.odd_target is not None:
+        value, limit = training.odd_target
+        yield (
+            UserWarning,
+            f"a target of {value:g} is far off all others and counted as {limit:g}. Make it NaN if it stands for a "
+            "missing value, or correct it.",
+        )
     if settings.refresh_pairs and n_agents == 1:
         yield (
             UserWarning,

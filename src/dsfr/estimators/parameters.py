@@ -30,7 +30,9 @@ _NOT_SETTINGS = frozenset(
 AUTO: dict[str, Any] = {
     "scaling": "robust",
     "firing": "mean",
-    "relevance": "slopes",
+    "relevance": "evidence",
+    "pairs": "local",
+    "width_scale": 1.5,
     "tune": "evidence",
     "n_models": "auto",
     "uncertainty": True,

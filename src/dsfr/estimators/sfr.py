@@ -36,10 +36,10 @@ class SFRRegressor(DistributedRegressor):
     ridge : float, default=0.1
         Weight of the squared norm of the weights (mu), for targets of deviation 1.
     auto : bool, default=False
-        Choose everything from the training data: ``scaling="robust"``, ``firing="mean"``, ``relevance="slopes"``,
-        ``tune="evidence"``, ``n_models="auto"``, ``uncertainty=True``, ``solver="exact"`` and ``tol=1e-2`` (of the
-        clusters), for each of these that is not given another value than its default. ``n_rules`` then is the smallest
-        number of rules that is tried.
+        Choose everything from the training data: ``scaling="robust"``, ``firing="mean"``, ``relevance="evidence"``,
+        ``pairs="local"``, ``width_scale=1.5``, ``tune="evidence"``, ``n_models="auto"``, ``uncertainty=True``,
+        ``solver="exact"`` and ``tol=1e-2`` (of the clusters), for each of these that is not given another value than
+        its default. ``n_rules`` then is the smallest number of rules that is tried.
     tune : {"evidence", "loo", None}, default=None
         "evidence" chooses ``ridge`` and the weight of the penalty (``consistency`` or ``smoothness``) by the marginal
         likelihood of the labels, from the summed statistics alone: no label is held out, nothing more is sent, and the
@@ -52,12 +52,15 @@ class SFRRegressor(DistributedRegressor):
         of rules, and more while they help; None is 1, or "auto" with ``auto=True``. `explain` shows the strongest.
     scaling : {"range", "robust"}, default="range"
         Features from their lowest to their highest value become -1 to 1; or "robust", for a few odd rows among many:
-        units are standard deviations, features are cut off at the quantiles 1/n and 1 - 1/n (n labels: beyond, less
-        than one label is expected), targets at ``sqrt(n/2)`` interquartile ranges from the quartiles. Quantiles are
-        found by counting, in five to thirteen more rounds (up to 26 if a value is 1e12 times as far off as others).
-    relevance : {"slopes", None}, default=None
+        units are standard deviations, features are cut off as far beyond the quantiles 1/n and 1 - 1/n (n labels:
+        there, less than one label is expected) as these are apart, and targets at ``sqrt(n/2)`` interquartile ranges
+        from the quartiles. Quantiles are found by counting, in five to thirteen more rounds (up to 26 if a value is
+        1e12 times as far off as others).
+    relevance : {"evidence", "slopes", None}, default=None
         "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
-        trained three times for that. Only clusters change: every rule base is an ordinary one.
+        trained three times for that. "evidence" does so by how much labels speak for bends along each feature, in one
+        more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
+        differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
     firing : {"sum", "mean"}, default="sum"
         A rule fires by the sum of squared distances over features, or by their mean ("HTSK"), which keeps many features
         from leaving a single rule in charge.

@@ -14,25 +14,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dsfr.bundles import Bundle
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import Array
 from dsfr.core.consensus import RoundInfo
 from dsfr.core.evidence import Tuned
 from dsfr.core.leaveoneout import left_out_residuals
 from dsfr.core.rules import Rules
-from dsfr.core.scaling import scale_features
-from dsfr.core.slopes import relevance, slopes
 from dsfr.core.stacking import LeftOut, tempered_shares
 from dsfr.engines import Engine
 from dsfr.protocol.choosing import labeled_blocks
 from dsfr.protocol.clusters import Observer, Variation, agree_rules
-from dsfr.protocol.packing import pack, scalar, told_ranges, unpack
+from dsfr.protocol.packing import pack, scalar, unpack
+from dsfr.protocol.relevance import agree_bends, mean_square_slopes, stretch
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Shard
 from dsfr.protocol.survey import Population
 from dsfr.protocol.threads import single_threaded_blas
 from dsfr.protocol.weights import Solution, agree_weights
 
-WIDER = 1.5
+WIDER = 2.25
 """Factor on the widths in every second step."""
 SURE_STEPS = 6
 """Steps that are always taken where their number is left open: three numbers of rules."""
@@ -71,23 +70,15 @@ class Base:
         return self.found.tuned
 
 
-def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): squared slopes of a model along each feature, over all own rows."""
-    rules, ranges, total = unpack(Rules, broadcast), told_ranges(memory, broadcast), np.zeros(shard.n_features)
-    for X, _ in shard.batches():
-        for block in row_blocks(len(X)):
-            total += (slopes(scale_features(X[block], ranges), rules, broadcast["weights"]) ** 2).sum(axis=0)
-    return memory, {"squares": total, "n_samples": scalar(shard.n_samples)}
-
-
 def agree_bases(
     engine: Engine, settings: Settings, population: Population, observe: Observer
 ) -> tuple[list[Base], Array]:
     """Rule bases and their shares in the average of their predictions."""
     trained: list[Base] = []
+    bent = agree_bends(engine, settings, population)
     for told in _steps(settings, len(population.ranges.low), trained):
-        stretch = _stretch(settings, trained)
-        trained.append(_agree_base(engine, told, population, Variation(len(trained), stretch), observe))
+        variation = Variation(len(trained), _stretch(settings, trained, bent))
+        trained.append(_agree_base(engine, told, population, variation, observe))
         if trained[-1].tuned is None and settings.tune is not None:  # the labels do not vary: nothing can be learnt
             return trained[-1:], np.ones(1)
     if settings.n_models == 1:
@@ -106,16 +97,8 @@ def _agree_base(
     with single_threaded_blas():
         rules, shares, converged = agree_rules(engine, settings, population, noted, variation)
         found = agree_weights(engine, settings, rules, population, noted, varied)
-    mean_squares = _mean_square_slopes(engine, {**rules.arrays(), **varied, "weights": found.weights}, settings)
+    mean_squares = mean_square_slopes(engine, {**rules.arrays(), **varied, "weights": found.weights}, settings)
     return Base(settings, rules, shares, converged, found, mean_squares)
-
-
-def _mean_square_slopes(engine: Engine, told: Bundle, settings: Settings) -> Array:
-    if settings.relevance is None:
-        return np.ones(told["centers"].shape[1])
-    summed = engine.sum("square_slopes", told)
-    squares: Array = summed["squares"] / summed["n_samples"]
-    return squares
 
 
 def varied_message(population: Population, variation: Variation) -> Bundle:
@@ -155,16 +138,21 @@ def _other(pairs: str) -> str:
     return "local" if pairs == "random" else "random"
 
 
-def _stretch(settings: Settings, trained: list[Base]) -> Array | None:
-    """Relevances by the models so far, weighed as in their average; without tuning, by the last of them."""
-    if settings.relevance is None or not trained:
+def _stretch(settings: Settings, trained: list[Base], bent: Array | None) -> Array | None:
+    """Relevances by bends and by the models so far, weighed as in their average; without tuning, by the last.
+
+    By bends alone in every first step of two, where these are known: which is better depends on the table.
+    """
+    if settings.relevance is None:
         return None
-    total = trained[-1].found.statistics
-    n_labeled = total.n_labeled if total is not None else 1.0
-    shares = tempered_shares(np.array([base.score for base in trained]), n_labeled)
-    if settings.tune is None:
+    if bent is not None and len(trained) % 2 == 0:
+        return bent
+    total = trained[-1].found.statistics if trained else None
+    scores = np.array([base.score for base in trained])
+    shares = tempered_shares(scores, total.n_labeled if total is not None else 1.0) if trained else scores
+    if settings.tune is None and trained:
         shares = np.append(np.zeros(len(trained) - 1), 1.0)
-    return relevance(shares @ np.array([base.mean_square_slopes for base in trained]))
+    return stretch(bent, [base.mean_square_slopes for base in trained], shares)
 
 
 def _shares(engine: Engine, settings: Settings, population: Population, trained: list[Base]) -> Array:

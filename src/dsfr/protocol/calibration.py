@@ -11,7 +11,7 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.evidence import Evidence
 from dsfr.core.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.model import Predictor
-from dsfr.core.quantiles import counts_below
+from dsfr.core.quantiles import counts_below, numbers_up_to
 from dsfr.core.scaling import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.protocol.bases import Base, left_out_predictions, mixture_message, told_base
@@ -99,6 +99,8 @@ def calibrate(engine: Engine, population: Population, bases: Sequence[Base], sha
 def _scores(engine: Engine, largest: float) -> Scores:
     """Errors of all agents' labels by count, as finely as coverages may ask for."""
     scores = _counted(engine, np.linspace(0.0, largest, N_THRESHOLDS))
+    if scores.counts[1] > scores.counts[-1] / 2.0:  # one is so far off that the others look alike
+        scores = _counted(engine, numbers_up_to(largest, N_THRESHOLDS))
     for _ in range(MOST_REFINEMENTS):
         levels = np.linspace(0.0, float(scores.counts[-1]), N_THRESHOLDS)
         thresholds = np.maximum.accumulate(np.interp(levels, scores.counts, scores.thresholds))

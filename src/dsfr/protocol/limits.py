@@ -1,9 +1,9 @@
 """Scaling that a few odd rows cannot spoil: limits from quantiles, found by counting, and deviations within them.
 
-A feature is not followed to where hardly any label can be: with n labels, beyond the quantiles 1/n and 1 - 1/n of all
-rows less than one labelled row is expected, and values there count as lying at the limit. A target farther than
-``sqrt(n/2)`` interquartile ranges from the quartiles counts as lying there: so no single label adds more to the squared
-error than half an interquartile range squared for every label there is.
+A feature is not followed to where no label can be: with n labels, beyond the quantiles 1/n and 1 - 1/n of all rows less
+than one labelled row is expected. Values farther from these than they are from each other count as lying that far. A
+target farther than ``sqrt(n/2)`` interquartile ranges from the quartiles counts as lying there: so no single label adds
+more to the squared error than half an interquartile range squared for every label there is.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ LEAST_CUT = 0.001
 """Rows cut off on each side at least, however many labels there are: a single far-off row needs no line of its own."""
 MOST_CUT = 0.05
 """Rows cut off on each side at most, however few labels there are."""
+BEYOND = 1.0
+"""How far beyond its quantiles a feature is followed, in units of their distance: what is linear goes on that far."""
+UNSEEN = 0.1
+"""How far it is followed at most beyond all rows there are, in units of their range."""
+ODD = 100.0
+"""Distances between the limits by which a target beyond them is worth a warning."""
 LIMITS = ("limit_low", "limit_high", "target_limits")
 
 
@@ -77,16 +83,19 @@ def agree_scaling(engine: Engine, settings: Settings) -> Population:
     if settings.scaling == "range":
         return survey(engine, settings)
     look = first_look(engine, settings)
-    limits, target = _find_limits(engine, look)
+    limits, target, units = _find_limits(engine, look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
-    ranges = _deviations(engine.sum("spread_within", message), limits)
+    ranges = _deviations(engine.sum("spread_within", message), limits, units)
+    odd = _odd_target(target, look)
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
-    return replace(look.population(engine.sum("agree", look.message())), limits=limits)
+    population = look.population(engine.sum("agree", look.message()))
+    return replace(population, limits=limits, odd_target=odd)
 
 
-def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
+def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]:
+    """Limits of features and target, and the smallest units of the features, in those of their limits."""
     features = Brackets(np.stack([look.ranges.low] * 2), np.stack([look.ranges.high] * 2))
     unit = look.target_unit
     quartiles = Brackets(np.full(2, look.target_origin - unit), np.full(2, look.target_origin + unit))
@@ -100,7 +109,23 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array]:
         quartiles = quartiles.narrowed(counted["target_counts"], np.ceil(n_labeled * np.array([0.25, 0.75])))
         if features.are_narrow() and quartiles.are_narrow():
             break
-    return Ranges(*features.high), _target_limits(quartiles.high, look, n_labeled)
+    limits, is_rare = _feature_limits(features.high, look.ranges)
+    # As if one row in n varied, with n labels: the least unit that a column has which is not rare.
+    units = np.where(is_rare, 2.0 / np.sqrt(n_labeled), 0.0)
+    return limits, _target_limits(quartiles.high, look, n_labeled), units
+
+
+def _feature_limits(quantiles: Array, ranges: Ranges) -> tuple[Ranges, Array]:
+    """Limits of the features, and which of them hardly ever vary (columns of few ones, say): these keep their range."""
+    is_rare = quantiles[0] == quantiles[1]
+    with np.errstate(over="ignore"):
+        reach = BEYOND * (quantiles[1] - quantiles[0])
+        low, high = quantiles[0] - reach, quantiles[1] + reach
+    largest = np.finfo(np.float64).max / 2.0
+    slack = 2.0 * UNSEEN * np.minimum(ranges.half_widths, largest)
+    low = np.maximum(low, np.maximum(ranges.low, -largest) - slack)
+    high = np.minimum(high, np.minimum(ranges.high, largest) + slack)
+    return Ranges(np.where(is_rare, ranges.low, low), np.where(is_rare, ranges.high, high)), is_rare
 
 
 def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array:
@@ -114,10 +139,21 @@ def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array
     return limits
 
 
-def _deviations(summed: Bundle, limits: Ranges) -> Ranges:
-    """Ranges of one standard deviation to both sides of the mean; empty where a column is constant."""
+def _odd_target(limits: Array, look: FirstLook) -> tuple[float, float] | None:
+    """The target farthest beyond the limits, if that is `ODD` times their distance, and the limit it counts as."""
+    ends = look.target_origin / 2.0 + look.target_unit / 2.0 * np.array([-1.0, 1.0])  # the whole may overflow
+    beyond = np.array([-1.0, 1.0]) * (ends - limits / 2.0)
+    side = int(beyond.argmax())
+    if beyond[side] / ODD <= limits[1] / 2.0 - limits[0] / 2.0:
+        return None
+    return float(2.0 * ends[side]), float(limits[side])
+
+
+def _deviations(summed: Bundle, limits: Ranges, units: Array) -> Ranges:
+    """Ranges of one standard deviation to both sides of the mean, at least a unit; empty where a column is constant."""
     n = float(summed["n_samples"])
     mean = summed["total"] / n
     deviation = np.sqrt(np.maximum(summed["square"] / n - mean**2, 0.0))
+    deviation = np.where(deviation > 0.0, np.maximum(deviation, units), 0.0)
     middle, half = limits.midpoints + limits.half_widths * mean, limits.half_widths * deviation
     return Ranges(middle - half, middle + half)

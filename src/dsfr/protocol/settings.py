@@ -187,7 +187,7 @@ _RULES = {
         "rules help",
     ),
     "scaling": _one_of("range", "robust"),
-    "relevance": _one_of("slopes", None),
+    "relevance": _one_of("evidence", "slopes", None),
     "firing": _one_of("sum", "mean"),
     "uncertainty": _Rule(lambda value: isinstance(value, bool), "True or False"),
     "pairs": _one_of("random", "local"),

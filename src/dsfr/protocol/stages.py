@@ -28,7 +28,7 @@ STAGES = {
     "clusters": ("cluster_sums", "cluster_consensus", "count_and_sum", "place_centers", "neighbor_centers"),
     "widths": ("cluster_spread", "local_spread", "spread_out"),
     "statistics": ("statistics", "prepare_weights", "prepare_copies", "left_out_errors"),
-    "averaging": ("square_slopes", "stack", "compare", "score", "tally_errors"),
+    "averaging": ("bends", "square_slopes", "stack", "compare", "score", "tally_errors"),
     "weights": ("weight_consensus", "weight_gradient", "start_copies", "neighbor_weights", "tell_copy"),
 }
 """Stages of a training and their tasks; what the coordinator does and what is not listed is the stage "other"."""

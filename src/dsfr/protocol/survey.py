@@ -31,6 +31,8 @@ class Population:
     """The highest ticket; its holder proposes the start centers."""
     limits: Ranges | None = None
     """Beyond these, features count as lying at their end."""
+    odd_target: tuple[float, float] | None = None
+    """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
 
 
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:

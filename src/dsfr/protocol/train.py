@@ -24,6 +24,7 @@ from dsfr.protocol import (
     dicr,
     few,
     limits,
+    relevance,
     statistics,
     survey,
     weights,
@@ -49,7 +50,8 @@ _TASKS: Tasks = {
     "weight_consensus": dicr.weight_consensus,
     "weight_gradient": dicr.weight_gradient,
     "left_out_errors": choosing.left_out_errors,
-    "square_slopes": bases.square_slopes,
+    "bends": relevance.bends,
+    "square_slopes": relevance.square_slopes,
     "stack": bases.stack,
     "compare": calibration.compare,
     "introduce": decentralized.introduce,
@@ -91,6 +93,8 @@ class Training:
     """Several models and how sure they are, if asked for; ``predictor`` is the strongest of them."""
     models: tuple[dict[str, float], ...] = ()
     """What sets each of several models apart, and its part in the average."""
+    odd_target: tuple[float, float] | None = None
+    """A target that is hardly meant as it stands, and what it counted as."""
     copies: dict[str, Predictor] = field(default_factory=dict)
     """Without a coordinator: the predictor of every agent, of which ``predictor`` is the first."""
 
@@ -134,6 +138,7 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         n_samples=int(population.n_samples),
         n_labeled=int(target.n),
         tuned=found.tuned,
+        odd_target=population.odd_target,
     )
 
 
@@ -158,6 +163,7 @@ def _train_mixture(
         n_samples=int(population.n_samples),
         n_labeled=int(population.target.n),
         tuned=strongest.tuned,
+        odd_target=population.odd_target,
         mixture=mixture if several else None,
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )

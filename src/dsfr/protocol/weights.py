@@ -13,6 +13,7 @@ from dsfr.core.evidence import Tuned, maximize_evidence
 from dsfr.core.linear import cholesky
 from dsfr.core.rules import Rules
 from dsfr.core.statistics import Statistics, solve_weights
+from dsfr.core.ties import ties, untied_factor
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
 from dsfr.protocol.choosing import minimize_left_out
@@ -36,6 +37,8 @@ class Solution:
     """The sums that the weights come from, if they do."""
     unlabeled_weight: float = 0.0
     ridge: float = 0.0
+    tied: Array | None = None
+    """Maps the weights that the ridge sees to those of the lines, see `dsfr.core.ties`; None: they are the same."""
 
     def factor(self) -> Array:
         """Upper Cholesky factor of the system that was solved.
@@ -47,8 +50,10 @@ class Solution:
         """
         if self.statistics is None:
             raise ValueError("only weights from summed statistics have a system to factor: take solver='exact'")
-        quadratic = self.statistics.quadratic(self.unlabeled_weight)
-        return cholesky(quadratic.curvature + self.ridge * np.eye(len(self.weights)))
+        seen = self.statistics if self.tied is None else self.statistics.mapped(self.tied)
+        curvature = seen.quadratic(self.unlabeled_weight).curvature
+        factor = cholesky(curvature + self.ridge * np.eye(len(self.weights)))
+        return factor if self.tied is None else untied_factor(factor, self.tied)
 
 
 def agree_weights(
@@ -75,16 +80,26 @@ def agree_weights(
 
 def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Solution:
     total = unpack_statistics(engine.sum("statistics", broadcast))
-    tuned = _tune(engine, settings, broadcast, total)
+    tied = _tied(settings, broadcast)
+    seen = total if tied is None else total.mapped(tied)
+    tuned = _tune(engine, settings, broadcast, seen)
     weight, ridge = settings.unlabeled_weight, settings.ridge
     if tuned is not None:
         weight, ridge = tuned.unlabeled_weight, tuned.ridge
-    quadratic = total.quadratic(weight)
+    quadratic = seen.quadratic(weight)
     weights = solve_weights(quadratic, ridge)
     bound = relative_error_bound(quadratic.gradient(weights) + ridge * weights, weights, ridge)
     objective = quadratic.value(weights) + ridge / 2 * float(weights @ weights)
     observe(RoundInfo(STAGE, 1, objective, 0.0, 0.0, bound))
-    return Solution(weights, tuned=tuned, statistics=total, unlabeled_weight=weight, ridge=ridge)
+    lines = weights if tied is None else tied @ weights
+    return Solution(lines, tuned=tuned, statistics=total, unlabeled_weight=weight, ridge=ridge, tied=tied)
+
+
+def _tied(settings: Settings, broadcast: Bundle) -> Array | None:
+    """Ties of the lines by relevance, where evidence chooses the ridge; other ways to choose know the lines only."""
+    if settings.tune != "evidence" or "stretch" not in broadcast:
+        return None
+    return ties(broadcast["stretch"], len(broadcast["centers"]))
 
 
 def _tune(engine: Engine, settings: Settings, broadcast: Bundle, total: Statistics) -> Tuned | None:
