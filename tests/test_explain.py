@@ -337,7 +337,7 @@ def test_rules_with_data_name_typical_rows(files):
         ("t.csv:0", "has rows 1 to 120"),
         ("t.csv:121", "has rows 1 to"),
         ("t.csv:x", "such as"),
-        ("nowhere.csv:1", "No such file"),
+        ("nowhere.csv:1", "there is no file"),
     ],
 )
 def test_bad_rows_are_refused(files, row, message):

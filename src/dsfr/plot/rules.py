@@ -63,7 +63,9 @@ def rule_map(
 
 
 def _histogram(ax: Axes, column: Array) -> None:
-    counts, edges = np.histogram(column, bins=40)
+    # A column of large numbers that hardly differ has fewer of them than bins.
+    different = np.ptp(column) / np.spacing(np.abs(column).max())
+    counts, edges = np.histogram(column, bins=40 if different > 40 else 1)
     heights = 0.55 * counts / max(int(counts.max()), 1)
     ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color="0.85", edgecolor="white", linewidth=0.4, zorder=0)
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from dsfr import __version__
 from dsfr.core.arrays import Array
+from dsfr.core.errors import relative_error
 from dsfr.core.explain import Rule
 from dsfr.core.model import Predictor
 from dsfr.core.rulebase import RuleBase
 from dsfr.core.words import LABEL_EDGES, LABELS, readable
 from dsfr.explanation import Explanation
-from dsfr.metrics import nrmse
 from dsfr.model import Model
 from dsfr.protocol import Settings
 from dsfr.report.data import ReportData
@@ -135,7 +135,8 @@ def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Pa
         low, high = low - 1.0, high + 1.0
     column: Payload = {"low": low, "high": high, "quantiles": np.quantile(among[:, j], GRID).tolist()}
     column["histogram"] = None
-    if with_histogram:
+    # A column of large numbers that hardly differ has fewer of them than bins.
+    if with_histogram and high - low > N_BINS * np.spacing(max(abs(low), abs(high))):
         counts, edges = np.histogram(among[:, j], bins=N_BINS, range=(low, high))
         column["histogram"] = {"counts": counts.tolist(), "edges": edges.tolist()}
     return column
@@ -176,10 +177,8 @@ def _sent(training: Mapping[str, Any]) -> str:
 def _error(model: Model, data: ReportData | None) -> tuple[float, int] | None:
     if data is None or data.y is None:
         return None
-    known = data.y[~np.isnan(data.y)]
-    if len(known) < 2 or np.ptp(known) == 0:
-        return None
-    return nrmse(data.y, model.predict(data.X)), len(known)
+    error = relative_error(data.y, model.predict(data.X))
+    return None if error is None else (error, int(np.count_nonzero(~np.isnan(data.y))))
 
 
 def _fit(model: Model, data: ReportData | None) -> Payload | None:
