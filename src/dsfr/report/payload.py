@@ -13,7 +13,7 @@ from dsfr.core.errors import relative_error
 from dsfr.core.explain import Rule
 from dsfr.core.model import Predictor
 from dsfr.core.rulebase import RuleBase
-from dsfr.core.words import LABEL_EDGES, LABELS, readable
+from dsfr.core.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.explanation import Explanation
 from dsfr.model import Model
 from dsfr.protocol import Settings
@@ -35,8 +35,8 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
     base = model.rule_base
     among = base.stand_in_rows() if data is None else data.X
     return {
-        "features": list(model.feature_names),
-        "target": model.target_name,
+        "features": [one_line(name) for name in model.feature_names],
+        "target": one_line(model.target_name),
         "lead": _lead(model, base),
         "words": list(LABELS),
         "word_edges": list(LABEL_EDGES),
@@ -62,9 +62,10 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
 
 def _lead(model: Model, base: RuleBase) -> str:
     several = f", the average of {len(base.members)} models," if len(base.members) > 1 else ""
+    target = one_line(model.target_name)
     return (
-        f"{base.n_rules} if-then rules{several} predict {model.target_name} from {len(model.feature_names)} inputs. A "
-        "prediction is the average of the rules' lines, weighted by how well each rule's conditions fit."
+        f"{base.n_rules} if-then rules{several} predict {target} from {len(model.feature_names)} inputs. A prediction "
+        "is the average of the rules' lines, weighted by how well each rule's conditions fit."
     )
 
 
@@ -117,7 +118,7 @@ def _rule(rule: Rule) -> Payload:
         "mean": rule.mean_output,
         "mean_text": f"{rule.share:.0%} of rows · mean output {readable(rule.mean_output)}",
         "conditions": conditions,
-        "then": {"constant": f"{rule.target_name} = {readable(rule.constant)}", "terms": rule.line_terms()},
+        "then": {"constant": f"{one_line(rule.target_name)} = {readable(rule.constant)}", "terms": rule.line_terms()},
         "search": str(rule).lower(),
         "center": rule.centers.tolist(),
         "width": rule.widths.tolist(),
