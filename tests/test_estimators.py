@@ -495,6 +495,13 @@ def test_searches_and_cross_validation_work_with_unlabelled_rows(table):
     assert search.best_params_ == {"ridge": 1e-3}
 
 
+def test_an_estimator_that_is_not_fitted_says_so():
+    for ask in (lambda model: model.rules_, lambda model: model.save("m.dsfr"), lambda model: model.predict([[0.0]])):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            ask(SFRRegressor())
+    assert not hasattr(SFRRegressor(), "rules_")
+
+
 def test_nrmse_is_the_paper_s():
     y = np.array([1.0, 2.0, 4.0, np.nan])
     p = np.array([1.5, 2.0, 3.0, 100.0])
