@@ -55,7 +55,7 @@ class FriendlyGroup(click.Group):
             click.echo("Interrupted.", err=True)
             sys.exit(128 + signal.SIGINT)
         except (ValueError, OSError, ImportError) as error:
-            raise BadInputError(self._in_options(ctx, str(error))) from None
+            raise BadInputError(self._in_options(ctx, _told(error))) from None
         except RuntimeError as error:
             from dsfr.engines import EngineError
 
@@ -73,6 +73,13 @@ class FriendlyGroup(click.Group):
         if not told or not command or name not in {parameter.name for parameter in command.params}:
             return message
         return f"--{name.replace('_', '-')} {told[2]}{message[told.end() :]}"
+
+
+def _told(error: Exception) -> str:
+    """What went wrong, without the system's number of it."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _one_letter(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
