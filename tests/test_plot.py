@@ -53,6 +53,19 @@ def test_every_plot_draws_on_the_axes_given_and_returns_them(fitted):
         assert draw(None) is not ax
 
 
+@pytest.mark.parametrize(("n_rules", "named"), [(5, 5), (40, 40), (100, 0)])
+def test_sets_of_many_rules_leave_room_for_the_plot(n_rules, named):
+    ax = drawn(plot.memberships(model_of(predictor_of(0, n_rules=n_rules)), "x0"))
+    legend = ax.get_legend()
+    assert len(ax.lines) == n_rules
+    assert (0 if legend is None else len(legend.get_texts())) == named
+    if legend is not None:
+        box, room = legend.get_window_extent(), ax.figure.bbox
+        assert box.y0 >= 0
+        assert (box.x1, box.y1) <= (room.x1, room.y1)
+    assert ax.get_window_extent().width > 0.4 * ax.figure.bbox.width
+
+
 def test_sets_are_the_model_s(fitted):
     model = fitted[0].model_
     lines = {line.get_label(): line.get_xydata() for line in plot.memberships(model, "depth").lines}
