@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.utils.validation import column_or_1d
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, as_floats
 from dsfr.core.errors import relative_error, unit_of
 
 
@@ -30,8 +30,8 @@ def nrmse(y_true: Any, y_pred: Any) -> float:
     >>> round(nrmse([1.0, 2.0, 3.0, float("nan")], [1.0, 2.0, 4.0, 9.0]), 4)
     0.5774
     """
-    true = column_or_1d(np.asarray(y_true, dtype=np.float64))
-    predicted = column_or_1d(np.asarray(y_pred, dtype=np.float64))
+    true = column_or_1d(as_floats(y_true, "y_true"))
+    predicted = column_or_1d(as_floats(y_pred, "y_pred"))
     if true.shape != predicted.shape:
         raise ValueError(f"y_true has {len(true)} rows and y_pred {len(predicted)}: they must be as many")
     error = relative_error(true, predicted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, as_floats
 from dsfr.core.errors import relative_error
 from dsfr.core.mixture import Member, Mixture
 from dsfr.core.rules import Rules
@@ -92,7 +92,7 @@ def _check(similarity: float, min_strength: float) -> None:
 def _targets(y: Any, n_rows: int | None) -> Array | None:
     if y is None:
         return None
-    targets: Array = np.asarray(y, dtype=np.float64)
+    targets = as_floats(y, "y")
     if targets.shape != (n_rows,):
         raise ValueError(f"y has shape {targets.shape}; it needs one target for each of the rows X ({n_rows})")
     return targets
