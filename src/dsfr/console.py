@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from dsfr.core.consensus import RoundInfo
+from dsfr.core.consensus import UNKNOWN, RoundInfo
 from dsfr.core.words import one_line
 from dsfr.engines import Ledger
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MAX_AGENTS_SHOWN = 20
 BLOCKS = "▁▂▃▄▅▆▇█"
-UNKNOWN = 1e299
-"""An error bound this large says that nobody knows."""
 
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:

@@ -17,6 +17,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array
+from dsfr.core.consensus import UNKNOWN
 from dsfr.core.model import Predictor
 from dsfr.engines import Engine, choose_engine
 from dsfr.estimators.checks import as_targets, check_finite, checked_count, dtype_of, is_missing, is_scan
@@ -30,8 +31,6 @@ from dsfr.protocol.stages import FitReport, Stopwatch
 from dsfr.record import record
 
 ENGINES = ("inprocess", "dask")
-UNKNOWN = 1e299
-"""An error bound this large says that nobody knows."""
 
 
 class DistributedRegressor(RegressorMixin, BaseEstimator):
