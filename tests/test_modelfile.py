@@ -14,6 +14,7 @@ from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor, modelfile
 from dsfr.bundles import to_bytes
 from dsfr.core.consensus import RoundInfo
 from dsfr.engines import Ledger
+from dsfr.engines.ledger import Traffic
 from dsfr.record import record
 from tests.tables import make_table
 
@@ -70,6 +71,13 @@ def test_a_long_history_is_thinned_and_keeps_its_ends():
     assert len(kept) == 100
     assert (kept[0]["round"], kept[-1]["round"]) == (1, 5000)
     assert kept[0]["objective"] is None
+
+
+def test_of_many_agents_those_with_most_to_carry_are_kept(monkeypatch):
+    traffic = {f"agent-{i:03}": Traffic(1, 2, i if i % 2 else 0, 0 if i % 2 else i) for i in range(250)}
+    monkeypatch.setattr(Ledger, "agents", traffic)
+    kept = [entry["agent"] for entry in record([], Ledger())["agents"]]
+    assert kept == [f"agent-{i:03}" for i in range(50, 250)]
 
 
 def test_saving_twice_gives_the_same_file(tmp_path, model):

@@ -1,5 +1,6 @@
 """Rules of a model side by side: what they say on average, where features lie, and how often each counts."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from dsfr.core.explain import SET_THRESHOLD, SILENT, discrimination, needed_feat
 from dsfr.core.rulebase import RuleBase
 from dsfr.core.rules import Rules
 from dsfr.core.scaling import Ranges
+from dsfr.explanation import width_scales
 from tests.test_explain import average_of, model_of, predictor_of, rows_of
 
 seeds = st.integers(0, 10_000)
@@ -66,3 +68,20 @@ def test_what_a_rule_needs_does_not_depend_on_its_member_s_share(seed):
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-7, atol=1e-12)
     borderline = np.abs(found[0][0] - SET_THRESHOLD) < 1e-9
     assert ((found[0][1] == found[1][1]) | borderline).all()
+
+
+@given(seed=seeds, n_rules=st.integers(6, 12))
+def test_shares_of_rules_in_the_text_of_a_prediction_are_all_there(seed, n_rules):
+    predictor = predictor_of(seed, n_rules, width=3.0)
+    text = str(model_of(predictor).explain_prediction(rows_of(seed, predictor)[0]))
+    told = [int(part) for part in re.findall(r"(?:rule \d+|others): (\d+)%", text)]
+    assert sum(told) == pytest.approx(100, abs=len(told))
+
+
+def test_rules_that_fire_by_the_mean_over_features_have_wider_sets_than_clusters():
+    members = average_of(0).members
+    d = members[0][1].n_features
+    assert width_scales({"width_scale": 2.0}, {}, members) == [2.0] * len(members)
+    assert width_scales({"width_scale": 2.0, "firing": "mean"}, {}, members) == pytest.approx([2.0 * d**0.5] * 3)
+    described = [{"width_scale": scale} for scale in (1.0, 1.5, 3.0)]
+    assert width_scales({}, {"models": described}, members) == [1.0, 1.5, 3.0]
