@@ -92,6 +92,17 @@ def test_a_response_over_rows_is_their_mean(fitted):
     assert y[7] == pytest.approx(estimator.predict(moved).mean())
 
 
+def test_bands_of_a_response_hold_the_middle_of_the_rows_curves(fitted):
+    estimator, X, _ = fitted
+    ax = plot.response(estimator.model_, "speed", X)
+    for band, parts in zip(ax.collections, ([0.05, 0.95], [0.25, 0.75]), strict=True):
+        outline = band.get_paths()[0].vertices
+        at = outline[len(outline) // 4, 0]
+        ends = np.unique(outline[outline[:, 0] == at, 1])
+        curves = estimator.predict(X.assign(speed=at))
+        np.testing.assert_allclose(ends, np.quantile(curves, parts), rtol=1e-9)
+
+
 def test_points_are_true_and_predicted_values(fitted):
     estimator, X, y = fitted
     some = np.where(np.arange(len(y)) % 2, y, np.nan)
@@ -120,6 +131,11 @@ def test_bars_are_the_ledger_s_bytes(fitted):
         traffic = estimator.ledger_.agents.values()
         agents = sum(entry.bytes_received + entry.bytes_sent for entry in traffic)
         assert total == pytest.approx(estimator.ledger_.bytes if by == "task" else agents)
+        n_bars = len(ax.patches) // 2
+        both = np.array([bar.get_width() for bar in ax.patches]).reshape(2, n_bars).sum(axis=0)
+        heights = [bar.get_y() for bar in ax.patches[:n_bars]]
+        assert (np.diff(both) <= 0).all()
+        assert (np.diff(heights) < 0).all()  # the busiest on top
 
 
 def test_the_history_s_numbers_are_drawn(fitted):

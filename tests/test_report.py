@@ -279,6 +279,16 @@ def test_json_in_a_script_element_reads_back_and_cannot_end_it(value):
     assert "<" not in text
 
 
+def test_the_feature_that_moves_predictions_most_is_shown_first():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1.0, 1e-3, 100.0]
+    model = SFRRegressor(random_state=0).fit(X, X @ [1.0, 5000.0, 1e-3]).model_
+    data = ReportData.of(X, None, model.feature_names)
+    for rows in (None, data):
+        page = re.search(r'id="model">(.*?)</script>', render(model, rows), flags=re.DOTALL)[1]
+        assert json.loads(page)["first_feature"] == 1
+
+
 @given(names=st.lists(st.text(min_size=1), min_size=3, max_size=3, unique=True), target=st.text(min_size=1))
 def test_any_names_leave_the_page_s_elements_as_they_are(trained, names, target):
     plain, named = (render(model) for model in (trained[0], trained[0].renamed(names, target)))
@@ -287,12 +297,36 @@ def test_any_names_leave_the_page_s_elements_as_they_are(trained, names, target)
     assert json.loads(payload)["features"] == list(map(one_line, names))
 
 
+def notes_of_page(page):
+    return [note["text"] for note in json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["notes"]]
+
+
+def test_a_note_tells_of_rows_a_little_outside_and_of_none_at_the_edge(trained):
+    model, *_ = trained
+    ranges = model.predictor.ranges
+    edge = np.vstack([ranges.low, ranges.high])
+    at_edge, beyond = (
+        notes_of_page(render(model, ReportData.of(rows, None, model.feature_names)))
+        for rows in (edge, edge + 0.01 * np.diff(edge, axis=0))
+    )
+    assert not any("outside what training has seen" in note for note in at_edge)
+    assert any(note.startswith("1 of 2 rows lie outside what training has seen") for note in beyond)
+
+
+@pytest.mark.parametrize(("n_labels", "warned"), [(15, True), (100, False)])
+def test_a_note_tells_of_fewer_labels_than_weights(n_labels, warned):
+    X, _, y = make_table(0, n_labels=n_labels)
+    model = SFRRegressor(n_rules=5, random_state=0).fit(X, y).model_
+    said = f"{n_labels} labels determine 20 weights"
+    assert any(note.startswith(said) for note in notes_of_page(render(model))) == warned
+
+
 def test_notes_tell_what_is_wrong_with_the_data(trained):
     model, X, y = trained
     odd = X.to_numpy().copy()
     odd[0, 0], odd[1, 2], odd[3], odd[4, 1] = np.nan, 1e9, odd[2], 5e3
     page = render(model, ReportData.of(odd, np.where(np.arange(300) < 100, np.nan, y), model.feature_names))
-    notes = [note["text"] for note in json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["notes"]]
+    notes = notes_of_page(page)
     for text in (
         "1 rows of the data lack some feature",
         "2 of 299 rows lie outside what training has seen, in depth (1), angle (1)",
