@@ -359,7 +359,7 @@ def test_a_damaged_parquet_file_is_refused(tmp_path, content):
 def test_binary_text_is_refused(tmp_path):
     source = tmp_path / "bad.csv"
     source.write_bytes(b"a,y\n\xff\xfe,2\n1,2\n")
-    assert "cannot be read" in refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
+    assert "is not UTF-8 text" in refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
 
 
 def test_columns_of_the_wrong_kind_in_parquet_are_refused(tmp_path):
@@ -401,9 +401,9 @@ def test_options_that_cannot_be_met_are_refused(table, tmp_path):
     assert "names one that is the target" in refused(*fit, "--features", "speed,noise")
     assert "or ignored" in refused(*fit, "--features", "speed", "--ignore", "speed")
     assert "must be one character" in refused(*fit, "--delimiter", ";;")
-    assert "n_labels=31 must be 1 to 30" in refused(*fit, "--agent-column", "site", "--labels", 31)
-    assert "fuzzifier=0.5 must be a number > 1" in refused(*fit, "--ignore", "site", "--fuzzifier", 0.5)
-    assert "n_agents=500" in refused(*fit, "--ignore", "site", "--agents", 500)
+    assert "--labels 31 must be 1 to 30" in refused(*fit, "--agent-column", "site", "--labels", 31)
+    assert "--fuzzifier 0.5 must be a number > 1" in refused(*fit, "--ignore", "site", "--fuzzifier", 0.5)
+    assert "--agents 500" in refused(*fit, "--ignore", "site", "--agents", 500)
     assert "Invalid value for '--method'" in refused(*fit, "--method", "magic")
     assert "Missing option '--target'" in refused("fit", table, "-o", out)
     assert "does not exist" in refused("fit", tmp_path / "none.csv", "--target", "y", "-o", out)

@@ -22,10 +22,12 @@ from dsfr import (
     load,
     nrmse,
     nrmse_scorer,
+    plot,
     train,
 )
 from dsfr.engines import EngineError
 from dsfr.protocol import TASKS, make_shards
+from dsfr.report import write_report
 from tests.tables import make_table, owners_of
 
 ESTIMATORS = [
@@ -493,6 +495,31 @@ def test_searches_and_cross_validation_work_with_unlabelled_rows(table):
         X, y
     )
     assert search.best_params_ == {"ridge": 1e-3}
+
+
+def test_an_estimator_that_is_not_fitted_says_so():
+    for ask in (lambda model: model.rules_, lambda model: model.save("m.dsfr"), lambda model: model.predict([[0.0]])):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            ask(SFRRegressor())
+    assert not hasattr(SFRRegressor(), "rules_")
+
+
+def test_columns_with_a_missing_value_of_their_own_are_read_everywhere(table, tmp_path):
+    X, _, y = table
+    rows = pd.DataFrame(X, columns=["a", "b", "c"]).astype("Float64")
+    known = pd.Series(y, name="y").astype("Float64")  # NaN becomes NA
+    assert known.isna().any()
+    estimator = SFRRegressor(random_state=0).fit(rows, known)
+    model = estimator.model_
+    np.testing.assert_array_equal(model.predict(rows), model.predict(X))
+    assert nrmse(known, model.predict(rows)) == nrmse(y, model.predict(X))
+    assert model.simplify(rows, known, similarity=0.3).nrmse is not None
+    assert write_report(model, tmp_path / "r.html", rows, known).exists()
+    assert plot.predictions(model, rows, known) is not None
+    with pytest.raises(ValueError, match="missing or infinite values in b"):
+        model.predict(rows.assign(b=rows["b"].round().astype("Int64").mask(rows.index == 3), c=True))
+    with pytest.raises(ValueError, match="X cannot be read as numbers"):
+        model.predict(rows.assign(a="text"))
 
 
 def test_nrmse_is_the_paper_s():

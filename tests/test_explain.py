@@ -18,8 +18,8 @@ from dsfr.core.explain import SET_THRESHOLD, TERM_THRESHOLD, discrimination
 from dsfr.core.mixture import Member, Mixture, Scores
 from dsfr.core.model import Predictor
 from dsfr.core.rulebase import RuleBase
-from dsfr.core.rules import Rules
-from dsfr.core.scaling import Ranges
+from dsfr.core.rules import Rules, firing_strengths
+from dsfr.core.scaling import Ranges, scale_features
 from dsfr.core.simplify import n_sets, set_similarity, simplify_predictor
 from dsfr.core.words import LABELS, label
 from dsfr.model import Model
@@ -198,6 +198,28 @@ def test_an_interval_is_told_where_the_model_knows_it():
     assert model.half_widths([0.5, 0.999]) == {0.5: model.half_width(0.5)}
 
 
+@given(seed=seeds, n_features=st.integers(1, 12), n_rules=st.integers(1, 8))
+def test_without_all_features_that_a_rule_leaves_out_it_fires_nearly_alike(seed, n_features, n_rules):
+    predictor = predictor_of(seed, n_rules, n_features, width=3.0)
+    X = rows_of(seed, predictor)
+    fired, Z = RuleBase.of([(1.0, predictor)]).strengths(X), scale_features(X, predictor.ranges)
+    for k, rule in enumerate(model_of(predictor).explain(X)):
+        seen = np.where(rule.matters, predictor.basis.widths, 1e9)  # a set as wide as this tells no row from another
+        alike = firing_strengths(Z, Rules(predictor.basis.centers, seen))[:, k]
+        assert np.abs(alike - fired[:, k]).mean() <= SET_THRESHOLD * fired[:, k].mean() + 1e-12
+        assert ("ALWAYS" in str(rule)) == (not any(rule.matters))
+
+
+def test_a_rule_that_many_features_hold_together_is_not_said_to_fire_always():
+    rng = np.random.default_rng(0)
+    centers = rng.choice([-1.0, 1.0], size=(4, 30))
+    X = np.repeat(centers, 50, axis=0) + 0.1 * rng.normal(size=(200, 30))
+    y = X[:, 0]
+    rules = SFRRegressor(n_rules=4, random_state=0).fit(X, y).model_.explain(X)
+    assert max(rule.importance.max() for rule in rules) < SET_THRESHOLD  # of any one, the others take the place
+    assert all(any(rule.matters) for rule in rules)
+
+
 def test_discrimination_of_a_single_rule_is_zero():
     base = RuleBase.of([(1.0, predictor_of(0, n_rules=1))])
     X = rows_of(0, base.members[0][1])
@@ -337,7 +359,7 @@ def test_rules_with_data_name_typical_rows(files):
         ("t.csv:0", "has rows 1 to 120"),
         ("t.csv:121", "has rows 1 to"),
         ("t.csv:x", "such as"),
-        ("nowhere.csv:1", "No such file"),
+        ("nowhere.csv:1", "there is no file"),
     ],
 )
 def test_bad_rows_are_refused(files, row, message):

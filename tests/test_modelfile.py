@@ -14,6 +14,7 @@ from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor, modelfile
 from dsfr.bundles import to_bytes
 from dsfr.core.consensus import RoundInfo
 from dsfr.engines import Ledger
+from dsfr.engines.ledger import Traffic
 from dsfr.record import record
 from tests.tables import make_table
 
@@ -70,6 +71,13 @@ def test_a_long_history_is_thinned_and_keeps_its_ends():
     assert len(kept) == 100
     assert (kept[0]["round"], kept[-1]["round"]) == (1, 5000)
     assert kept[0]["objective"] is None
+
+
+def test_of_many_agents_those_with_most_to_carry_are_kept(monkeypatch):
+    traffic = {f"agent-{i:03}": Traffic(1, 2, i if i % 2 else 0, 0 if i % 2 else i) for i in range(250)}
+    monkeypatch.setattr(Ledger, "agents", traffic)
+    kept = [entry["agent"] for entry in record([], Ledger())["agents"]]
+    assert kept == [f"agent-{i:03}" for i in range(50, 250)]
 
 
 def test_saving_twice_gives_the_same_file(tmp_path, model):
@@ -143,6 +151,9 @@ def forge(tmp_path, model, metadata=None, **arrays):
     return path
 
 
+DESCRIBED = {"share": 1.0, "agreement": 1.0, "n_rules": 3, "near_pairs": 0.0, "width_scale": 1.0}
+
+
 @pytest.mark.parametrize(
     ("metadata", "arrays", "message"),
     [
@@ -162,6 +173,27 @@ def forge(tmp_path, model, metadata=None, **arrays):
         ({}, {"target": np.array([0.0, -1.0])}, "not positive"),
         ({}, {"low": np.full(3, 1e9)}, "not positive"),
         ({}, {"shares": np.ones(3, dtype=np.int64)}, "not all float64"),
+        ({}, {"centers": np.array(1.0)}, "wrong names or shapes"),
+        ({}, {"shares": np.zeros(3)}, "shares do not add up"),
+        ({}, {"shares": np.full(3, 1e308)}, "shares do not add up"),
+        ({}, {"weights": np.full(12, 1e308)}, "too large or too small to compute with"),
+        ({}, {"centers": np.full((3, 3), 1e308)}, "too large or too small to compute with"),
+        ({}, {"widths": np.full((3, 3), 1e-320)}, "too large or too small to compute with"),
+        ({}, {"target": np.array([0.0, 1.7e308])}, "too large or too small to compute with"),
+        ({"settings": {"width_scale": None}}, {}, "setting 'width_scale' is no number > 0"),
+        ({"settings": {"width_scale": 0}}, {}, "setting 'width_scale' is no number > 0"),
+        ({"settings": {"width_scale": float("inf")}}, {}, "setting 'width_scale' is no number > 0"),
+        ({"training": {"models": None}}, {}, "record of 'models' is no list"),
+        ({"training": {"models": ["x"]}}, {}, "record of 'models' has entries of the wrong kind"),
+        ({"training": {"models": [{"share": 1.0}]}}, {}, "record of 'models' has entries of the wrong kind"),
+        (
+            {"training": {"models": [DESCRIBED | {"width_scale": 0.0}]}},
+            {},
+            "width scale that is no number > 0",
+        ),
+        ({"training": {"models": [DESCRIBED | {"share": None}]}}, {}, "has entries of the wrong kind"),
+        ({"training": {"n_samples": "\x1b[2J"}}, {}, "record of 'n_samples' is of the wrong kind"),
+        ({"training": {"termination": 3}}, {}, "record of 'termination' is of the wrong kind"),
     ],
 )
 def test_a_forged_file_is_refused(tmp_path, model, metadata, arrays, message):

@@ -1,5 +1,6 @@
 """Files, values and terminals as they come: what once went wrong must not again."""
 
+import errno
 import gzip
 import json
 import os
@@ -37,6 +38,20 @@ def test_a_link_stays_a_link_and_its_target_is_written(tmp_path):
         file.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
+
+
+def test_a_full_disk_is_told_with_the_file_and_leaves_the_old_one(tmp_path, model, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = model.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    source = write(tmp_path / "rows.csv", "x,y\n" + "\n".join(f"{i},{i % 5}" for i in range(40)))
+    said = refused("fit", source, "--target", "y", "-o", model)
+    assert f"No space left on device: {model} was not written; make room, or write elsewhere" in said
+    assert "Errno" not in said
+    assert model.read_bytes() == before
+    assert not list(tmp_path.glob(".dsfr-*"))
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

@@ -53,6 +53,19 @@ def test_every_plot_draws_on_the_axes_given_and_returns_them(fitted):
         assert draw(None) is not ax
 
 
+@pytest.mark.parametrize(("n_rules", "named"), [(5, 5), (40, 40), (100, 0)])
+def test_sets_of_many_rules_leave_room_for_the_plot(n_rules, named):
+    ax = drawn(plot.memberships(model_of(predictor_of(0, n_rules=n_rules)), "x0"))
+    legend = ax.get_legend()
+    assert len(ax.lines) == n_rules
+    assert (0 if legend is None else len(legend.get_texts())) == named
+    if legend is not None:
+        box, room = legend.get_window_extent(), ax.figure.bbox
+        assert box.y0 >= 0
+        assert (box.x1, box.y1) <= (room.x1, room.y1)
+    assert ax.get_window_extent().width > 0.4 * ax.figure.bbox.width
+
+
 def test_sets_are_the_model_s(fitted):
     model = fitted[0].model_
     lines = {line.get_label(): line.get_xydata() for line in plot.memberships(model, "depth").lines}
@@ -77,6 +90,17 @@ def test_a_response_over_rows_is_their_mean(fitted):
     x, y = plot.response(estimator.model_, "speed", X).lines[-1].get_xydata().T
     moved = X.assign(speed=x[7])
     assert y[7] == pytest.approx(estimator.predict(moved).mean())
+
+
+def test_bands_of_a_response_hold_the_middle_of_the_rows_curves(fitted):
+    estimator, X, _ = fitted
+    ax = plot.response(estimator.model_, "speed", X)
+    for band, parts in zip(ax.collections, ([0.05, 0.95], [0.25, 0.75]), strict=True):
+        outline = band.get_paths()[0].vertices
+        at = outline[len(outline) // 4, 0]
+        ends = np.unique(outline[outline[:, 0] == at, 1])
+        curves = estimator.predict(X.assign(speed=at))
+        np.testing.assert_allclose(ends, np.quantile(curves, parts), rtol=1e-9)
 
 
 def test_points_are_true_and_predicted_values(fitted):
@@ -107,6 +131,11 @@ def test_bars_are_the_ledger_s_bytes(fitted):
         traffic = estimator.ledger_.agents.values()
         agents = sum(entry.bytes_received + entry.bytes_sent for entry in traffic)
         assert total == pytest.approx(estimator.ledger_.bytes if by == "task" else agents)
+        n_bars = len(ax.patches) // 2
+        both = np.array([bar.get_width() for bar in ax.patches]).reshape(2, n_bars).sum(axis=0)
+        heights = [bar.get_y() for bar in ax.patches[:n_bars]]
+        assert (np.diff(both) <= 0).all()
+        assert (np.diff(heights) < 0).all()  # the busiest on top
 
 
 def test_the_history_s_numbers_are_drawn(fitted):

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr import LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
+from dsfr.core.words import one_line
 from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from tests.browser import chromium, requests_of
@@ -195,12 +197,44 @@ def test_hostile_names_stay_text(browser, trained, tmp_path):
     assert page.title == "<b onclick=alert(1)>price</b>: a model in 5 rules"
     assert page.get_log("browser") == []
     assert page.find_elements("css selector", "img, b[onclick]") == []
-    assert page.execute_script("return model.features") == list(HOSTILE)
-    assert page.execute_script(
-        "return [...document.querySelectorAll('#set-feature option')].map(o => o.textContent)"
-    ) == list(HOSTILE)
+    # As Python prints them: a name that turns the direction of writing would turn what stands beside it.
+    shown = list(map(one_line, HOSTILE))
+    assert "\u202e" not in "".join(shown)
+    assert page.execute_script("return model.features") == shown
+    assert (
+        page.execute_script("return [...document.querySelectorAll('#set-feature option')].map(o => o.textContent)")
+        == shown
+    )
     assert len(page.find_elements("css selector", "body script")) == 2
     assert {address.split(":")[0] for address in requests_of(page)} <= {"file", "data"}
+
+
+def test_long_names_and_many_rules_fit_a_phone(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 12))
+    names = [f"a name that goes on and on and on, of feature number {j} (units per square metre)" for j in range(12)]
+    model = SFRRegressor(n_rules=30, random_state=0).fit(X, X[:, 0]).model_.renamed(names, "a target with a long name")
+    metrics = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        page = opened(browser, write_report(model, tmp_path / "r.html", X, X[:, 0]))
+        assert page.execute_script("return document.documentElement.scrollWidth") <= 360
+        cut = """return [...document.querySelectorAll("svg text")].filter((text) => {
+          const box = text.getBoundingClientRect(), room = text.ownerSVGElement.getBoundingClientRect();
+          return box.left < room.left - 1 || box.right > room.right + 1;
+        }).map((text) => text.textContent)"""
+        assert page.execute_script(cut) == []
+        parts = "return [...document.querySelectorAll('#contributions .name')].map((name) => name.clientHeight)"
+        assert max(page.execute_script(parts)) > 40  # on several lines: cut to one, all names would read alike
+        numbers = """return [...document.querySelectorAll("#set-chart text[style]")].map((text) => {
+          const box = text.getBoundingClientRect();
+          return [box.left, box.top, box.right, box.bottom];
+        })"""
+        boxes = page.execute_script(numbers)
+        overlaps = [(a, b) for a, b in combinations(boxes, 2) if a[0] < b[2] and b[0] < a[2] and abs(a[1] - b[1]) < 8]
+        assert overlaps == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_the_page_fits_a_phone_and_both_colours(browser, trained, tmp_path):
@@ -245,12 +279,46 @@ def test_json_in_a_script_element_reads_back_and_cannot_end_it(value):
     assert "<" not in text
 
 
+def test_the_feature_that_moves_predictions_most_is_shown_first():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1.0, 1e-3, 100.0]
+    model = SFRRegressor(random_state=0).fit(X, X @ [1.0, 5000.0, 1e-3]).model_
+    data = ReportData.of(X, None, model.feature_names)
+    for rows in (None, data):
+        page = re.search(r'id="model">(.*?)</script>', render(model, rows), flags=re.DOTALL)[1]
+        assert json.loads(page)["first_feature"] == 1
+
+
 @given(names=st.lists(st.text(min_size=1), min_size=3, max_size=3, unique=True), target=st.text(min_size=1))
 def test_any_names_leave_the_page_s_elements_as_they_are(trained, names, target):
     plain, named = (render(model) for model in (trained[0], trained[0].renamed(names, target)))
     assert re.findall(r"<\w+", named) == re.findall(r"<\w+", plain)
     payload = re.search(r'id="model">(.*?)</script>', named, flags=re.DOTALL)[1]
-    assert json.loads(payload)["features"] == names
+    assert json.loads(payload)["features"] == list(map(one_line, names))
+
+
+def notes_of_page(page):
+    return [note["text"] for note in json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["notes"]]
+
+
+def test_a_note_tells_of_rows_a_little_outside_and_of_none_at_the_edge(trained):
+    model, *_ = trained
+    ranges = model.predictor.ranges
+    edge = np.vstack([ranges.low, ranges.high])
+    at_edge, beyond = (
+        notes_of_page(render(model, ReportData.of(rows, None, model.feature_names)))
+        for rows in (edge, edge + 0.01 * np.diff(edge, axis=0))
+    )
+    assert not any("outside what training has seen" in note for note in at_edge)
+    assert any(note.startswith("1 of 2 rows lie outside what training has seen") for note in beyond)
+
+
+@pytest.mark.parametrize(("n_labels", "warned"), [(15, True), (100, False)])
+def test_a_note_tells_of_fewer_labels_than_weights(n_labels, warned):
+    X, _, y = make_table(0, n_labels=n_labels)
+    model = SFRRegressor(n_rules=5, random_state=0).fit(X, y).model_
+    said = f"{n_labels} labels determine 20 weights"
+    assert any(note.startswith(said) for note in notes_of_page(render(model))) == warned
 
 
 def test_notes_tell_what_is_wrong_with_the_data(trained):
@@ -258,7 +326,7 @@ def test_notes_tell_what_is_wrong_with_the_data(trained):
     odd = X.to_numpy().copy()
     odd[0, 0], odd[1, 2], odd[3], odd[4, 1] = np.nan, 1e9, odd[2], 5e3
     page = render(model, ReportData.of(odd, np.where(np.arange(300) < 100, np.nan, y), model.feature_names))
-    notes = [note["text"] for note in json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["notes"]]
+    notes = notes_of_page(page)
     for text in (
         "1 rows of the data lack some feature",
         "2 of 299 rows lie outside what training has seen, in depth (1), angle (1)",

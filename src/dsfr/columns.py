@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -128,8 +129,8 @@ def _first_text(column: Any, name: str, place: Place) -> str:
         try:
             pa.scalar(value, pa.string()).cast(pa.float64())
         except pa.ArrowInvalid:
-            return (
-                f"column {name!r} has text where a number is needed: {value!r} in {place.row(row)}. Correct it, encode "
-                "the column as numbers, or train without it (--ignore)"
-            )
+            remedy = "Correct it, encode the column as numbers, or train without it (--ignore)"
+            if re.fullmatch(r"[-+]?\d+,\d+", value):
+                remedy = "Write decimals with a point"
+            return f"column {name!r} has text where a number is needed: {value!r} in {place.row(row)}. {remedy}"
     raise AssertionError("a column that cannot be cast has a value that cannot")

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from dsfr.core.consensus import RoundInfo
+from dsfr.core.consensus import UNKNOWN, RoundInfo
+from dsfr.core.words import one_line
 from dsfr.engines import Ledger
 
 if TYPE_CHECKING:
@@ -22,19 +23,17 @@ if TYPE_CHECKING:
 
 MAX_AGENTS_SHOWN = 20
 BLOCKS = "▁▂▃▄▅▆▇█"
-UNKNOWN = 1e299
-"""An error bound this large says that nobody knows."""
 
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
-    """Print a table: the first column to the left, numbers to the right. Cells are text, never markup."""
+    """Print a table: the first column to the left, numbers to the right. Cells are text, never markup or escapes."""
     table = Table(
         title=Text(title), caption=Text(caption) if caption else None, box=box.SIMPLE_HEAD, show_header=any(header)
     )
     for j, name in enumerate(header):
         table.add_column(Text(name), justify="left" if j == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     # Without a terminal there is no width to fit into, and cutting cells would lose numbers.
     console = Console() if Console().is_terminal else Console(width=120)
     console.print(table)

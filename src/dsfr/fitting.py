@@ -12,10 +12,11 @@ import numpy as np
 from dsfr.columns import Table, TableError, labels, listed, matrix, numbers
 from dsfr.core.arrays import Array
 from dsfr.core.consensus import RoundInfo
+from dsfr.core.errors import relative_error
 from dsfr.datasets import hide_labels
 from dsfr.engines import Ledger
 from dsfr.methods import METHODS
-from dsfr.metrics import RunningError, nrmse
+from dsfr.metrics import RunningError
 from dsfr.model import Model
 from dsfr.protocol.stages import FitReport
 from dsfr.streaming import scan
@@ -230,7 +231,7 @@ def _errors(predictions: Array, y: Array, known: Array) -> dict[str, float]:
     errors = {}
     hidden = np.where(np.isnan(known), y, np.nan)
     for what, targets in (("labels used", known), ("hidden labels", hidden)):
-        there = targets[~np.isnan(targets)]
-        if len(there) > 1 and np.ptp(there) > 0:
-            errors[f"NRMSE on the {len(there)} {what}"] = nrmse(targets, predictions)
+        error = relative_error(targets, predictions)
+        if error is not None:
+            errors[f"NRMSE on the {np.count_nonzero(~np.isnan(targets))} {what}"] = error
     return errors

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.utils.validation import column_or_1d
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, as_floats
+from dsfr.core.errors import relative_error, unit_of
 
 
 def nrmse(y_true: Any, y_pred: Any) -> float:
@@ -29,23 +30,25 @@ def nrmse(y_true: Any, y_pred: Any) -> float:
     >>> round(nrmse([1.0, 2.0, 3.0, float("nan")], [1.0, 2.0, 4.0, 9.0]), 4)
     0.5774
     """
-    true = column_or_1d(np.asarray(y_true, dtype=np.float64))
-    predicted = column_or_1d(np.asarray(y_pred, dtype=np.float64))
+    true = column_or_1d(as_floats(y_true, "y_true"))
+    predicted = column_or_1d(as_floats(y_pred, "y_pred"))
     if true.shape != predicted.shape:
         raise ValueError(f"y_true has {len(true)} rows and y_pred {len(predicted)}: they must be as many")
-    labeled = ~np.isnan(true)
-    if labeled.sum() < 2 or np.ptp(true[labeled]) == 0.0:
+    error = relative_error(true, predicted)
+    if error is None:
         raise ValueError(
-            f"nrmse needs at least two labelled rows with different targets, got {labeled.sum()} labelled: "
+            f"nrmse needs at least two labelled rows with different targets, got {(~np.isnan(true)).sum()} labelled: "
             "use fewer folds, or a splitter that puts labelled rows into every test fold"
         )
-    error = predicted[labeled] - true[labeled]
-    return float(np.sqrt(np.mean(error**2) / np.var(true[labeled], ddof=1)))
+    return error
 
 
 @dataclass(slots=True)
 class RunningError:
-    """`nrmse` of rows that come in batches; count, mean and squares are merged as Chan et al. (1979) do."""
+    """`nrmse` of rows that come in batches; count, mean and squares are merged as Chan et al. (1979) do.
+
+    Mean and squares are in units of ``unit``.
+    """
 
     n: int = 0
     mean: float = 0.0
@@ -53,18 +56,23 @@ class RunningError:
     """Sum of squared deviations of the targets from their mean."""
     error: float = 0.0
     """Sum of squared errors."""
+    unit: float = 1.0
+    """What targets are divided by, or squares of huge ones would overflow; from the first rows."""
 
     def add(self, y_true: Array, y_pred: Array) -> None:
         """Add rows; those whose target is NaN do not count."""
         labeled = ~np.isnan(y_true)
-        true, n = y_true[labeled], int(labeled.sum())
+        n = int(labeled.sum())
         if n == 0:
             return
+        if self.n == 0:
+            self.unit = unit_of(y_true[labeled])
+        true, predicted = y_true[labeled] / self.unit, y_pred[labeled] / self.unit
         mean, total = float(true.mean()), self.n + n
         gap = mean - self.mean
         self.square += float(np.sum((true - mean) ** 2)) + gap * gap * self.n * n / total
         self.mean += gap * n / total
-        self.error += float(np.sum((y_pred[labeled] - true) ** 2))
+        self.error += float(np.sum((predicted - true) ** 2))
         self.n = total
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, as_floats
 from dsfr.core.contributions import contributions
 from dsfr.core.mixture import WITHOUT_UNCERTAINTY, Mixture
 from dsfr.core.model import Predictor
@@ -178,7 +178,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
     """Rows of an array or data frame as the model's columns; refuses wrong shapes and missing values."""
-    matrix = _numbers(_by_name(X, feature_names))
+    matrix = as_floats(by_name(X, feature_names), "X")
     if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
         raise ValueError(
             f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
@@ -190,7 +190,7 @@ def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
     return matrix
 
 
-def _by_name(X: Any, feature_names: Sequence[str]) -> Any:
+def by_name(X: Any, feature_names: Sequence[str]) -> Any:
     """Columns of a data frame in the model's order; as they stand where the frame has no names of its own."""
     columns = list(getattr(X, "columns", ()))
     if not columns or not all(isinstance(column, str) for column in columns):
@@ -199,11 +199,3 @@ def _by_name(X: Any, feature_names: Sequence[str]) -> Any:
     if missing:
         raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
     return X[list(feature_names)]
-
-
-def _numbers(X: Any) -> Array:
-    try:
-        matrix: Array = np.asarray(X, dtype=np.float64)
-    except TypeError as error:
-        raise ValueError(f"X cannot be read as numbers: {error}") from None
-    return matrix

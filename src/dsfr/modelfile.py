@@ -14,19 +14,22 @@ import numpy.typing as npt
 
 from dsfr import __version__
 from dsfr.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
+from dsfr.core.arrays import Array
 from dsfr.core.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.model import Predictor
 from dsfr.core.rules import Rules
-from dsfr.core.scaling import Ranges
+from dsfr.core.scaling import FARTHEST, Ranges
 from dsfr.core.wavelets import Wavelets
 from dsfr.files import replacing
-from dsfr.record import check_record
+from dsfr.record import check_record, check_width_scale
 
 FORMAT = 1
 """Of a file with one predictor and no limits, which every version can read."""
 MIXTURE_FORMAT = 2
 """Of a file with limits, several predictors or uncertainty."""
 MAX_MEMBERS = 1000
+NARROWEST = 1e-50
+"""Narrowest set that a file may have: from farther than any row, the square of the distance in widths is finite."""
 _METADATA = "dsfr"
 _CHECKSUM = "sha256"
 _KINDS = {"feature_names": list, "target_name": str, "settings": dict, "training": dict}
@@ -154,7 +157,25 @@ def _to_scores(arrays: Bundle) -> Scores | None:
 def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
     is_rules = "centers" in arrays
     basis_names = ("centers", "widths") if is_rules else ("dilations", "translations")
-    n_units = len(arrays.get(basis_names[0], np.empty(0)))
+    _check_arrays(arrays, basis_names, n_features, is_rules=is_rules)
+    first, second = (arrays[name] for name in basis_names)
+    mean, scale = (float(value) for value in arrays["target"])
+    made = Predictor(
+        ranges=Ranges(arrays["low"], arrays["high"]),
+        basis=Rules(first, second) if is_rules else Wavelets(first, second),
+        weights=arrays["weights"],
+        target_mean=mean,
+        target_scale=scale,
+        shares=arrays["shares"],
+        limits=Ranges(arrays["limit_low"], arrays["limit_high"]) if "limit_low" in arrays else None,
+    )
+    _check_numbers(made, *((first, second) if is_rules else (second, first)))
+    return made
+
+
+def _check_arrays(arrays: Bundle, basis_names: tuple[str, str], n_features: int, *, is_rules: bool) -> None:
+    """Refuse other names, shapes and types than those of one predictor."""
+    n_units = (arrays.get(basis_names[0], np.empty(0)).shape or (0,))[0]
     shapes = dict.fromkeys(basis_names, (n_units, n_features)) | {
         "low": (n_features,),
         "high": (n_features,),
@@ -167,29 +188,28 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
         raise ModelFileError("its arrays have the wrong names or shapes for a model")
     if any(array.dtype != np.float64 for array in arrays.values()):
         raise ModelFileError("its arrays are not all float64")
-    divisors = arrays["widths" if is_rules else "dilations"]
-    mean, scale = (float(value) for value in arrays["target"])
-    positive = (divisors > 0).all() and scale > 0 and (arrays["shares"] >= 0).all()
-    if not (positive and (arrays["low"] <= arrays["high"]).all()):
+
+
+def _check_numbers(predictor: Predictor, places: Array, divisors: Array) -> None:
+    """Refuse numbers that no training gives, and with which predictions would overflow or be NaN."""
+    scale, shares, limits = predictor.target_scale, predictor.shares, predictor.limits
+    in_order = (predictor.ranges.low <= predictor.ranges.high).all()
+    if not ((divisors > 0).all() and scale > 0 and (shares >= 0).all() and in_order):
         raise ModelFileError("its widths, scales, shares or ranges are not positive")
-    first, second = (arrays[name] for name in basis_names)
-    limits = Ranges(arrays["limit_low"], arrays["limit_high"]) if "limit_low" in arrays else None
+    with np.errstate(over="ignore"):
+        farthest = abs(predictor.target_mean) + scale * np.abs(predictor.weights).sum()
+        if len(shares) and not 0 < shares.sum() < np.inf:
+            raise ModelFileError("its rules' shares do not add up to a part of the rows")
+    if (divisors < NARROWEST).any() or (np.abs(places) > FARTHEST).any() or not np.isfinite(farthest):
+        raise ModelFileError("its numbers are too large or too small to compute with")
     if limits is not None and not (limits.low <= limits.high).all():
         raise ModelFileError("its limits are not in order")
-    return Predictor(
-        ranges=Ranges(arrays["low"], arrays["high"]),
-        basis=Rules(first, second) if is_rules else Wavelets(first, second),
-        weights=arrays["weights"],
-        target_mean=mean,
-        target_scale=scale,
-        shares=arrays["shares"],
-        limits=limits,
-    )
 
 
 def _checked_metadata(text: str) -> dict[str, Any]:
     try:
-        metadata = json.loads(text)
+        # JSON proper has no NaN or infinity, though Python reads them: they are numbers that nobody knows.
+        metadata = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its metadata is not JSON: {error}") from None
     if not isinstance(metadata, dict) or metadata.get("format") not in (FORMAT, MIXTURE_FORMAT):
@@ -204,6 +224,7 @@ def _checked_metadata(text: str) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in metadata["feature_names"]):
         raise ModelFileError("its feature names are not all text")
     try:
+        check_width_scale(metadata["settings"])
         check_record(metadata["training"])
     except ValueError as error:
         raise ModelFileError(str(error)) from None

@@ -7,10 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from dsfr.core.consensus import RoundInfo
-
-UNKNOWN = 1e299
-"""Numbers this large say that nobody knows; they are not written."""
+from dsfr.core.consensus import UNKNOWN, RoundInfo
 
 _NUMBERS = ("objective", "primal_residual", "dual_residual", "error_bound")
 

@@ -16,7 +16,21 @@ MAX_AGENTS = 200
 """Agents kept, those with most to carry."""
 MAX_ENTRIES = 10_000
 """Longest list a reader accepts."""
+LEAST_SCALE = 1e-50
+"""A width scale of a file lies between this and its inverse."""
 
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "n_samples": (int,),
+    "n_labeled": (int,),
+    "n_agents": (int,),
+    "rounds": (int,),
+    "bytes": (int,),
+    "termination": (str,),
+    "tuned": (dict,),
+}
+_NUMBER = (int, float)
+_MODEL = ("share", "agreement", "n_rules", "near_pairs", "width_scale")
+"""What readers look at in the description of one of several models; there is more."""
 _KINDS: dict[str, dict[str, tuple[type, ...]]] = {
     "history": {
         "stage": (str,),
@@ -43,6 +57,8 @@ _KINDS: dict[str, dict[str, tuple[type, ...]]] = {
     },
 }
 
+_LISTS: dict[str, dict[str, tuple[type, ...]]] = {**_KINDS, "models": dict.fromkeys(_MODEL, _NUMBER)}
+
 
 def record(history: Sequence[RoundInfo], ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
     """Rounds, tasks and agents as lists of flat dictionaries that JSON can hold; a number nobody knows is None."""
@@ -56,27 +72,42 @@ def record(history: Sequence[RoundInfo], ledger: Ledger) -> dict[str, list[dict[
 
 
 def check_record(training: Mapping[str, Any]) -> None:
-    """Refuse lists that are no record; files without them are older, and fine.
+    """Refuse what is no record of a training; files without parts of it are older, and fine.
 
     Raises
     ------
     ValueError
-        Naming the list.
+        Naming the part.
     """
-    for name, kinds in _KINDS.items():
+    for name, kind in _SCALARS.items():
+        if name in training and not _is(training[name], kind):
+            raise ValueError(f"its record of {name!r} is of the wrong kind")
+    for name, kinds in _LISTS.items():
         entries = training.get(name, [])
         if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
             raise ValueError(f"its record of {name!r} is no list, or too long")
-        if not all(_is_entry(entry, kinds) for entry in entries):
+        if not all(_has(entry, kinds) for entry in entries):
             raise ValueError(f"its record of {name!r} has entries of the wrong kind")
+    if not all(_is_scale(entry["width_scale"]) for entry in training.get("models", [])):
+        raise ValueError("its record of 'models' has a width scale that is no number > 0")
 
 
-def _is_entry(entry: object, kinds: Mapping[str, tuple[type, ...]]) -> bool:
-    return (
-        isinstance(entry, dict)
-        and entry.keys() == kinds.keys()
-        and all(isinstance(entry[key], kind) and not isinstance(entry[key], bool) for key, kind in kinds.items())
-    )
+def check_width_scale(settings: Mapping[str, Any]) -> None:
+    """Refuse a width scale that widths cannot be divided by: clusters are remembered with the help of it."""
+    if not _is_scale(settings.get("width_scale", 1.0)):
+        raise ValueError("its setting 'width_scale' is no number > 0")
+
+
+def _has(entry: object, kinds: Mapping[str, tuple[type, ...]]) -> bool:
+    return isinstance(entry, dict) and all(key in entry and _is(entry[key], kind) for key, kind in kinds.items())
+
+
+def _is(value: object, kind: tuple[type, ...]) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _is_scale(value: object) -> bool:
+    return _is(value, _NUMBER) and LEAST_SCALE < value < 1 / LEAST_SCALE  # type: ignore[operator]
 
 
 def _thinned(history: Sequence[RoundInfo]) -> list[RoundInfo]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, as_floats
+from dsfr.core.errors import relative_error
 from dsfr.core.mixture import Member, Mixture
 from dsfr.core.rules import Rules
 from dsfr.core.simplify import n_sets, simplify_predictor
@@ -29,6 +30,8 @@ class Simplification:
     """Root mean square change of the predictions, in deviations of the target."""
     nrmse: tuple[float, float] | None
     """Error on the labelled rows, if targets were given."""
+    intervals: tuple[bool, bool]
+    """Whether the models know intervals: a simpler one does not, since its errors are not those that were counted."""
 
     def __str__(self) -> str:
         lines = [
@@ -38,6 +41,8 @@ class Simplification:
         ]
         if self.nrmse is not None:
             lines.append(f"NRMSE         {self.nrmse[0]:.4f} -> {self.nrmse[1]:.4f}")
+        if self.intervals == (True, False):
+            lines.append("intervals     lost: the errors they were made from are not those of the simpler model")
         return "\n".join([*lines, f"measured on   {self.measured_on}"])
 
 
@@ -59,8 +64,9 @@ def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min
         rules=(_n_rules(model), _n_rules(simpler)),
         sets=(_n_sets(model), _n_sets(simpler)),
         measured_on=f"{len(X)} rows drawn from the model itself" if rows is None else f"the {len(X)} rows given",
-        change=float(np.sqrt(np.mean((new - old) ** 2))) / model.predictor.target_scale,
+        change=float(np.sqrt(np.mean(((new - old) / model.predictor.target_scale) ** 2))),
         nrmse=None if targets is None else _errors(targets, old, new),
+        intervals=(_knows_intervals(model), _knows_intervals(simpler)),
     )
 
 
@@ -86,19 +92,15 @@ def _check(similarity: float, min_strength: float) -> None:
 def _targets(y: Any, n_rows: int | None) -> Array | None:
     if y is None:
         return None
-    targets: Array = np.asarray(y, dtype=np.float64)
+    targets = as_floats(y, "y")
     if targets.shape != (n_rows,):
         raise ValueError(f"y has shape {targets.shape}; it needs one target for each of the rows X ({n_rows})")
     return targets
 
 
 def _errors(y: Array, old: Array, new: Array) -> tuple[float, float] | None:
-    known = ~np.isnan(y)
-    if known.sum() < 2 or np.ptp(y[known]) == 0:
-        return None
-    deviation = y[known].std(ddof=1)
-    first, second = (float(np.sqrt(np.mean((y[known] - p[known]) ** 2)) / deviation) for p in (old, new))
-    return first, second
+    before, after = relative_error(y, old), relative_error(y, new)
+    return None if before is None or after is None else (before, after)
 
 
 def _n_rules(model: Model) -> int:
@@ -107,3 +109,7 @@ def _n_rules(model: Model) -> int:
 
 def _n_sets(model: Model) -> int:
     return sum(n_sets(predictor.basis) for _, predictor in model.members if isinstance(predictor.basis, Rules))
+
+
+def _knows_intervals(model: Model) -> bool:
+    return model.mixture is not None and model.mixture.scores is not None

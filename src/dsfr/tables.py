@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -17,11 +16,10 @@ import pyarrow.parquet
 
 from dsfr.columns import Place, Table, TableError, listed, matrix
 from dsfr.core.compiled import worthwhile
+from dsfr.filekinds import GZIP_MAGIC, HEAD_BYTES, PARQUET_MAGIC, check_text, has_parquet_ending, told_errors
 from dsfr.files import replacing
 from dsfr.model import Model
 from dsfr.streaming import Scan
-
-_PARQUET_MAGIC, _GZIP_MAGIC = b"PAR1", b"\x1f\x8b"
 
 
 def read_table(path: str | Path, *, delimiter: str = ",") -> Table:
@@ -36,14 +34,12 @@ def read_table(path: str | Path, *, delimiter: str = ",") -> Table:
     """
     path = Path(path)
     data = path.read_bytes()
-    try:
-        if data.startswith(_PARQUET_MAGIC) or _is_parquet(path):
+    with told_errors(path):
+        if data.startswith(PARQUET_MAGIC) or has_parquet_ending(path):
             table = pa.parquet.read_table(pa.BufferReader(data))
         else:
-            content = gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+            content = gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data
             table = _read_csv(path, content, delimiter)
-    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{path} cannot be read: {_printable(error)}") from None
     repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if repeated:
         raise TableError(f"{path} has several columns named {listed(repeated)}: rename them")
@@ -55,7 +51,9 @@ def read_table(path: str | Path, *, delimiter: str = ",") -> Table:
 def check_output_kind(path: str | Path) -> None:
     """Check that the ending of a path says what to write there."""
     path = Path(path)
-    known = _is_parquet(path) or path.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".txt")) or not path.suffix
+    known = (
+        has_parquet_ending(path) or path.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".txt")) or not path.suffix
+    )
     if not known:
         raise TableError(f"cannot write {path.name}: its ending must be .csv, .csv.gz or .parquet")
 
@@ -89,7 +87,7 @@ def to_csv(table: Table, *, delimiter: str = ",", header: bool = True) -> str:
 @contextmanager
 def _appending(file: IO[bytes], path: Path, delimiter: str) -> Iterator[Callable[[Table], None]]:
     """A function that adds a table to a file of the kind that its path says."""
-    if _is_parquet(path):
+    if has_parquet_ending(path):
         with ExitStack() as stack:
             writers: list[Any] = []
 
@@ -158,22 +156,11 @@ def with_interval(table: Table, column: str, half_width: float) -> Table:
     return table.append_column(ends[0], low).append_column(ends[1], high)
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in (".parquet", ".pq")
-
-
 def _read_csv(path: Path, content: bytes, delimiter: str) -> Table:
-    if not content.strip():
-        raise TableError(f"{path} is empty")
-    if b"\0" in content[:4096]:
-        raise TableError(f"{path} is not a text file: give a CSV, gzipped CSV or Parquet file")
+    check_text(path, content[:HEAD_BYTES], delimiter)
     # Arrow itself says what the columns are called: only then does it take every one of them as text.
     parsing = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     names = pa.csv.open_csv(pa.BufferReader(content), parse_options=parsing).schema.names
-    for other in (";", "\t"):
-        if len(names) == 1 and other in names[0] and other != delimiter:
-            shown = "\\t" if other == "\t" else other
-            raise TableError(f"{path} looks separated by '{shown}', not by '{delimiter}': pass --delimiter '{shown}'")
     if len(names) == 1:
         # In a table of one column an empty line is a missing value, not nothing.
         parsing = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False)
@@ -184,9 +171,3 @@ def _read_csv(path: Path, content: bytes, delimiter: str) -> Table:
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=True
         ),
     )
-
-
-def _printable(error: Exception) -> str:
-    """The first line of an error, without what a terminal cannot show."""
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return "".join(letter if letter.isprintable() else "?" for letter in text)[:200]

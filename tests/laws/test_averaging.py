@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import dsfr
 from dsfr import SFRRegressor, load
-from dsfr.core.mixture import Scores
 from dsfr.core.rules import Rules
 from dsfr.core.scaling import Ranges
 from dsfr.core.statistics import solve_weights
@@ -256,42 +255,6 @@ def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
     assert tuned.loo_error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)
 
 
-@settings(max_examples=10)
-@given(seeds, st.floats(0.01, 1.0))
-def test_deviations_are_those_of_the_gaussian_posterior(seed, ridge):
-    X, _, y = make_table(seed)
-    training, _ = train_on(
-        X, y, np.zeros(len(y)), seed=seed, unlabeled=None, ridge=ridge, uncertainty=True, solver="exact", n_rules=2
-    )
-    predictor, labeled = training.predictor, ~np.isnan(y)
-    H = predictor.basis.features((X - predictor.ranges.midpoints) / predictor.ranges.half_widths)
-    noise = training.mixture.members[0].posterior.noise
-    covariance = np.linalg.inv(H[labeled].T @ H[labeled] + ridge * np.eye(H.shape[1]))
-    expected = noise * np.sqrt(1.0 + np.einsum("np,pq,nq->n", H, covariance, H))
-    np.testing.assert_allclose(training.mixture.deviations(X), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("unit", [1e-200, 1e200])
-def test_deviations_are_in_the_units_of_any_target(unit):
-    X, _, y = make_table(0)
-    expected, found = (
-        SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, scale * y).predict(X, return_std=True)[1]
-        for scale in (1.0, unit)
-    )
-    np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
-
-
-def test_intervals_hold_as_many_targets_as_they_say():
-    held = []
-    for seed in range(12):
-        X, truth, y = make_table(seed, n_rows=600, n_labels=80, noise=8.0)
-        model = SFRRegressor(auto=True, n_models=2, random_state=seed).fit(X, y, agents=owners_of(seed, len(y), 4))
-        low, high = model.predict_interval(X, coverage=0.8).T
-        hidden = np.isnan(y)
-        held.append(np.mean((truth >= low)[hidden] & (truth <= high)[hidden]))
-    assert 0.76 < np.mean(held) < 0.86
-
-
 @pytest.mark.filterwarnings("ignore:a target of")
 @pytest.mark.parametrize("odd", [1e3, 1e7, 1e12, 1e300])
 def test_one_odd_label_does_not_make_intervals_coarse(odd):
@@ -315,17 +278,6 @@ def test_one_odd_label_does_not_make_intervals_coarse(odd):
         assert exact <= model.model_.half_width(coverage) <= 1.1 * exact
 
 
-def test_scores_give_the_conformal_quantile():
-    errors = np.arange(1.0, 100.0)
-    scores = Scores(np.append(0.0, errors), np.append(0.0, np.arange(1.0, 100.0)))
-    assert scores.half_width(0.9) == 90.0
-    assert scores.half_width(0.99) == 99.0
-    with pytest.raises(
-        ValueError, match=r"coverage=0\.995 needs at least 199 labelled rows, and the model has seen 99"
-    ):
-        scores.half_width(0.995)
-
-
 def test_a_saved_average_predicts_the_same_bits(tmp_path):
     X, _, y = make_table(5)
     model = SFRRegressor(auto=True, n_models=3, random_state=0).fit(X, y)
@@ -345,39 +297,6 @@ def test_rows_beyond_the_limits_are_predicted_as_if_at_them():
     np.testing.assert_array_equal(model.predict(far, return_std=True), model.predict(end, return_std=True))
 
 
-@pytest.mark.parametrize(
-    ("told", "message"),
-    [
-        ({"n_models": 3}, "n_models=3 needs tune"),
-        ({"uncertainty": True}, "uncertainty=True needs summed statistics"),
-        ({"n_models": 0}, "n_models=0 must be"),
-        ({"n_models": "many"}, "n_models='many' must be"),
-        ({"n_models": 31, "tune": "evidence"}, "n_models=31 must be a whole number from 1 to 30"),
-        ({"scaling": "log"}, "scaling='log' must be one of"),
-        ({"relevance": "all"}, "relevance='all' must be one of"),
-        ({"firing": "max"}, "firing='max' must be one of"),
-        ({"pairs": "far"}, "pairs='far' must be one of"),
-        ({"rounds": "few", "scaling": "robust"}, "scaling='robust' does not go with rounds='few'"),
-        ({"rounds": "few", "tune": "loo"}, "tune='loo' does not go with rounds='few'"),
-        ({"solver": "decentralized", "firing": "mean"}, "firing='mean' does not go with"),
-        ({"basis": "wavelets", "relevance": "slopes"}, "relevance='slopes' does not go with wavelets"),
-    ],
-)
-def test_what_cannot_be_combined_is_refused(told, message):
-    with pytest.raises(ValueError, match=message):
-        Settings(**told)
-
-
-def test_more_models_than_can_be_solved_are_refused_before_the_first():
-    X, _, y = make_table(0)
-    with pytest.raises(
-        ValueError, match=r"81920 weights .* Lower n_models=25 \(every second model has twice the rules"
-    ):
-        SFRRegressor(auto=True, n_models=25).fit(X, y)
-    with pytest.raises(ValueError, match="auto='no' must be True or False"):
-        SFRRegressor(auto="no").fit(X, y)
-
-
 @pytest.mark.parametrize("scaling", ["range", "robust"])
 def test_limits_of_an_earlier_training_are_forgotten(scaling):
     X, _, y = make_table(2)
@@ -387,46 +306,6 @@ def test_limits_of_an_earlier_training_are_forgotten(scaling):
     engine = InProcessEngine(shards, TASKS)
     train(engine, Settings(scaling="robust", solver="exact", n_rules=3))
     np.testing.assert_array_equal(train(engine, told).predictor.predict(X), expected)
-
-
-def test_what_a_model_does_not_know_is_said(tmp_path):
-    X, _, y = make_table(0)
-    model = SFRRegressor(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="train it with uncertainty=True"):
-        model.predict(X, return_std=True)
-    with pytest.raises(ValueError, match="train it with uncertainty=True"):
-        model.predict_interval(X)
-    sure = SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, y)
-    for coverage in (0.0, 1.0, -1, "much"):
-        with pytest.raises(ValueError, match="must be a number between 0 and 1"):
-            sure.predict_interval(X, coverage=coverage)
-
-
-@pytest.mark.parametrize("n_labels", [1, 2, 3, 5])
-def test_auto_works_with_hardly_any_label(n_labels):
-    X, _, y = make_table(0, n_labels=n_labels)
-    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
-    assert np.isfinite(model.predict(X)).all()
-    assert np.isfinite(model.predict(X, return_std=True)[1]).all()
-
-
-def test_auto_works_on_odd_tables():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([np.ones(80), rng.integers(0, 2, 80), np.r_[np.zeros(79), 1.0], rng.normal(size=80)])
-    y = np.where(np.arange(80) < 30, X[:, 1] + X[:, 3], np.nan)
-    for rows, targets in ((X, y), (np.repeat(X[:3], 10, axis=0), np.repeat(y[:3], 10)), (X[:1], y[:1])):
-        model = SFRRegressor(auto=True, random_state=0).fit(rows, targets)
-        assert np.isfinite(model.predict(rows)).all()
-    constant = SFRRegressor(auto=True, random_state=0).fit(X, np.where(np.isnan(y), np.nan, 7.0))
-    np.testing.assert_allclose(constant.predict(X), 7.0)
-
-
-@pytest.mark.parametrize("seed", [0, 7, 9])
-def test_auto_works_on_labels_without_noise(seed):
-    X = np.random.default_rng(seed).normal(size=(120, 4))
-    y = np.where(np.arange(120) < 40, X[:, 0], np.nan)
-    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
-    assert dsfr.nrmse(X[:, 0], model.predict(X)) < 0.5
 
 
 def test_auto_leaves_alone_what_was_asked_for():

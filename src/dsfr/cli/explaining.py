@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -85,10 +86,12 @@ def simplify(model: str, data: str | None, output: str, similarity: float, min_s
 
 
 def _introduction(model: Any, n_rules: int, all_models: bool) -> str:
+    from dsfr.core.words import one_line
+
     training = model.training
     several = f"\n\n{_about_models(training['models'], all_models)}" if "models" in training else ""
     return (
-        f"{n_rules} rules for {model.target_name}, from {training.get('n_samples', '?')} rows "
+        f"{n_rules} rules for {one_line(model.target_name)}, from {training.get('n_samples', '?')} rows "
         f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
         "average of the rules' lines, weighted by how well each rule's conditions fit."
         f"{several}"
@@ -118,6 +121,8 @@ def _row_of(told: str, model: Any, delimiter: str) -> Any:
     path, colon, number = told.rpartition(":")
     if not colon or not number.isascii() or not number.isdigit():
         raise BadInputError(f"--row {told} must be a table and the number of a row, such as houses.csv:17")
+    if not path or not Path(path).is_file():
+        raise BadInputError(f"--row {told}: there is no file {path!r}")
     X = _matrix_of(path, model, delimiter)
     if not 1 <= int(number) <= len(X):
         raise BadInputError(f"--row {told}: {path} has rows 1 to {len(X)}")
@@ -126,11 +131,13 @@ def _row_of(told: str, model: Any, delimiter: str) -> Any:
 
 def _parts(explained: Any) -> list[dict[str, Any]]:
     """Start, firing, every feature and the prediction, one record each."""
-    parts = {"mean output": explained.start, "rules that fired": explained.firing, **explained.contributions}
-    return [
-        *({"part": name, "value": value} for name, value in parts.items()),
-        {"part": "prediction", "value": explained.prediction},
+    parts = [
+        ("mean output", explained.start),
+        ("rules that fired", explained.firing),
+        *explained.contributions.items(),
+        ("prediction", explained.prediction),
     ]
+    return [{"part": name, "value": value} for name, value in parts]
 
 
 def _print(text: str, records: list[dict[str, Any]], form: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 import sys
 import warnings
@@ -21,11 +22,20 @@ TOPOLOGY_HELP = (
     "two agents per line.  [default: all talk to a coordinator]"
 )
 
+OPTION_OF = {"n_rules": "rules", "n_agents": "agents", "n_labels": "labels", "n_pairs": "pairs", "coverage": "interval"}
+"""Options that are not called as the library's parameters are."""
+
 
 class BadInputError(click.ClickException):
     """Something the user can correct."""
 
     exit_code = 2
+
+    def format_message(self) -> str:
+        """The message; names of files and columns in it do not steer the terminal."""
+        from dsfr.core.words import one_line
+
+        return "\n".join(map(one_line, self.message.splitlines()))
 
 
 class FriendlyGroup(click.Group):
@@ -45,7 +55,7 @@ class FriendlyGroup(click.Group):
             click.echo("Interrupted.", err=True)
             sys.exit(128 + signal.SIGINT)
         except (ValueError, OSError, ImportError) as error:
-            raise BadInputError(str(error)) from None
+            raise BadInputError(self._in_options(ctx, _told(error))) from None
         except RuntimeError as error:
             from dsfr.engines import EngineError
 
@@ -54,6 +64,22 @@ class FriendlyGroup(click.Group):
             raise BadInputError(str(error)) from None
         except MemoryError:
             raise BadInputError("out of memory: use fewer rows or columns") from None
+
+    def _in_options(self, ctx: click.Context, message: str) -> str:
+        """A message that begins with a parameter of the library, with the option of the command in its place."""
+        command = self.commands.get(ctx.invoked_subcommand or "")
+        told = re.match(r"(\w+)=(\S+)", message)
+        name = OPTION_OF.get(told[1], told[1]) if told else ""
+        if not told or not command or name not in {parameter.name for parameter in command.params}:
+            return message
+        return f"--{name.replace('_', '-')} {told[2]}{message[told.end() :]}"
+
+
+def _told(error: Exception) -> str:
+    """What went wrong, without the system's number of it."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _one_letter(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -102,7 +128,9 @@ def _plain_warnings() -> Iterator[None]:
     said: list[str] = []
 
     def show(message: Warning | str, *_: object) -> None:
-        said.append(f"Warning: {message}")
+        from dsfr.core.words import one_line
+
+        said.append(f"Warning: {one_line(str(message))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -1,6 +1,7 @@
 """The array type of the core, and how a long table is walked through."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,3 +27,21 @@ def row_blocks(n_rows: int, block_rows: int = BLOCK_ROWS) -> Iterator[slice]:
     """
     for start in range(0, n_rows, block_rows):
         yield slice(start, min(start + block_rows, n_rows))
+
+
+def as_floats(values: Any, name: str) -> Array:
+    """Anything array-like as numbers, NaN where a data frame's column has a missing value of its own.
+
+    Raises
+    ------
+    ValueError
+        With ``name``, if these are no numbers.
+    """
+    try:
+        if hasattr(values, "to_numpy") and hasattr(values, "isna"):
+            numbers: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+    return numbers

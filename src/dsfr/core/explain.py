@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.rulebase import RuleBase
 from dsfr.core.words import label, one_line, positions, readable
 
-SET_THRESHOLD = 0.05
-"""A feature is left out of a rule's conditions if a model that could not see it would fire the rule almost alike: the
-strength changes by less than this part of its mean, on average over rows."""
+SET_THRESHOLD = 0.1
+"""Features are left out of a rule's conditions, the least important first, as long as a model that could see none of
+them would fire the rule almost alike: the strength changes by less than this part of its mean, on average over rows."""
 
 TERM_THRESHOLD = 0.01
 """A feature is left out of a rule's line if it moves the output by less than this part of the target's deviation, for a
@@ -45,7 +46,7 @@ class Rule:
     importance: Array
     """How much the rule's strength would change if the model could not see a feature, in parts of its mean; (d,)."""
     matters: tuple[bool, ...]
-    """Which features the rule's firing depends on: those whose importance reaches `SET_THRESHOLD`."""
+    """Which features the rule's firing depends on; without all others it fires nearly alike, see `SET_THRESHOLD`."""
     terms: tuple[bool, ...]
     """Which features its line depends on, see `TERM_THRESHOLD`."""
     mean_output: float
@@ -120,6 +121,7 @@ def explain(
     means = np.einsum("nk,nk->k", strengths, base.lines(X)) / mass
     places = np.column_stack([_places(base, X, j) for j in range(X.shape[1])])
     importance, terms = discrimination(base, X, strengths), _term_sizes(base) >= TERM_THRESHOLD
+    matters = needed_features(base, X, strengths, importance)
     typical = _typical_rows(base, X) if are_data else np.empty((base.n_rules, 0), dtype=np.int64)
     return tuple(
         Rule(
@@ -134,7 +136,7 @@ def explain(
             target_name=target_name,
             labels=tuple(label(place) for place in places[k].tolist()),
             importance=importance[k],
-            matters=tuple((importance[k] >= SET_THRESHOLD).tolist()),
+            matters=tuple(matters[k].tolist()),
             terms=tuple(terms[k].tolist()),
             # A rule that fires nowhere on these rows says what it says at its center.
             mean_output=float(means[k] if mass[k] > SILENT else base.lines(base.centers[k][None])[0, k]),
@@ -160,18 +162,55 @@ SILENT = 1e-6
 def discrimination(base: RuleBase, X: Array, strengths: Array) -> Array:
     """Mean change of each rule's strength if the model could not see a feature, in parts of the strength; (k, d)."""
     change = np.empty_like(base.centers)
-    mean = np.maximum(strengths.mean(axis=0), np.finfo(np.float64).tiny)
+    for here, share, exponents in _exponents(base, X):
+        total = exponents.sum(axis=2)
+        for j in range(X.shape[1]):
+            blind = share * _softmax(exponents[:, :, j] - total)
+            change[here, j] = _mean_change(strengths[:, here], blind)
+    return change
+
+
+def needed_features(base: RuleBase, X: Array, strengths: Array, importance: Array) -> npt.NDArray[np.bool_]:
+    """Which features each rule cannot do without, see `SET_THRESHOLD`; shape (k, d).
+
+    One by one many a feature can be missed, since others hold the rule in place; so those left out are judged together.
+    """
+    needed = np.ones(importance.shape, dtype=bool)
+    for here, share, exponents in _exponents(base, X):
+        for i, k in enumerate(range(here.start, here.stop)):
+            order = np.argsort(importance[k], kind="stable")
+            needed[k, order[: _n_left_out(exponents, share, i, strengths[:, k], order)]] = False
+    return needed
+
+
+def _n_left_out(exponents: Array, share: float, rule: int, strengths: Array, order: IntArray) -> int:
+    """How many features, in this order, a rule can do without all at once; found by halving."""
+    total = exponents.sum(axis=2)
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high + 1) // 2
+        blind = share * _softmax(exponents[:, :, order[:middle]].sum(axis=2) - total)[:, rule]
+        alike = _mean_change(strengths, blind) < SET_THRESHOLD
+        low, high = (middle, high) if alike else (low, middle - 1)
+    return low
+
+
+def _exponents(base: RuleBase, X: Array) -> Iterator[tuple[slice, float, Array]]:
+    """For every member: which rules are its own, its share, and squared distances in widths; (n, its rules, d)."""
     start = 0
     for share, predictor in base.members:
         here = slice(start, start + len(predictor.shares))
         start = here.stop
         with np.errstate(over="ignore"):
             exponents = ((X[:, None, :] - base.centers[here]) / base.widths[here]) ** 2
-        exponents = np.minimum(exponents, np.finfo(np.float64).max / (2 * X.shape[1]))
-        total = exponents.sum(axis=2)
-        for j in range(X.shape[1]):
-            blind = share * _softmax(exponents[:, :, j] - total)
-            change[here, j] = np.abs(blind - strengths[:, here]).mean(axis=0) / mean[here]
+        yield here, share, np.minimum(exponents, np.finfo(np.float64).max / (2 * X.shape[1]))
+
+
+def _mean_change(strengths: Array, others: Array) -> Array:
+    """Mean difference over rows, in parts of the mean strength."""
+    mean = np.maximum(strengths.mean(axis=0), np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        change: Array = np.abs(others - strengths).mean(axis=0) / mean
     return change
 
 

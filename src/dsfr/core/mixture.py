@@ -11,7 +11,10 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.model import Predictor
 from dsfr.core.scaling import scale_features
 
-WITHOUT_UNCERTAINTY = "the model does not know how sure it is: train it with uncertainty=True, or auto=True"
+WITHOUT_UNCERTAINTY = (
+    "the model does not know how sure it is: train it with uncertainty=True, or auto=True (a simplified model does not "
+    "know, whatever it came from)"
+)
 
 
 @dataclass(frozen=True, slots=True)

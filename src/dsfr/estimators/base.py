@@ -14,12 +14,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array
+from dsfr.core.consensus import UNKNOWN
 from dsfr.core.model import Predictor
 from dsfr.engines import Engine, choose_engine
+from dsfr.estimators.checks import as_targets, check_finite, checked_count, dtype_of, is_missing, is_scan
 from dsfr.estimators.lazy import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.estimators.parameters import training_seed
 from dsfr.model import Model
@@ -30,8 +31,6 @@ from dsfr.protocol.stages import FitReport, Stopwatch
 from dsfr.record import record
 
 ENGINES = ("inprocess", "dask")
-UNKNOWN = 1e299
-"""An error bound this large says that nobody knows."""
 
 
 class DistributedRegressor(RegressorMixin, BaseEstimator):
@@ -60,7 +59,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f'X is a dask data frame: train with {type(self).__name__}(engine="dask")')
         watch = Stopwatch()
         with watch.stage("reading"):
-            settings, shards = self._scanned(X, y, agents) if _is_scan(X) else self._checked(X, y, agents)
+            settings, shards = self._scanned(X, y, agents) if is_scan(X) else self._checked(X, y, agents)
         tasks, topology = watch.around(TASKS), self.topology
         engine = choose_engine(
             shards, tasks, topology=topology, seed=settings.seed, faults=self.faults, min_agents=self.min_agents
@@ -70,7 +69,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def _fit_lazily(self, X: Any, y: Any, agents: Any) -> Self:
         if agents is not None or self.topology is not None or self.faults is not None:
             raise ValueError('agents, topology and faults do not go with engine="dask": its partitions are the agents')
-        shards = lazy_shards(X, y, _checked_count(self.n_agents))
+        shards = lazy_shards(X, y, checked_count(self.n_agents))
         with lazy_engine(shards) as engine:
             return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
 
@@ -119,7 +118,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             if return_std:
                 raise ValueError("return_std=True needs rows in memory, not a dask data frame: give X.compute()")
             return predict_lazily(self.model_, X)
-        scanned = _is_scan(X)
+        scanned = is_scan(X)
         X = X if scanned else self._rows(X)
         predictions = self.model_.predict(X) if scanned else self.model_.predict_rows(X)
         return (predictions, self.model_.deviations(X)) if return_std else predictions
@@ -137,13 +136,13 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Array:
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        _check_finite(X, self.model_.feature_names)
+        check_finite(X, self.model_.feature_names)
         rows: Array = X
         return rows
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on the labelled rows; rows with a NaN target do not count."""
-        y = column_or_1d(_as_targets(y))
+        y = column_or_1d(as_targets(y))
         check_consistent_length(X, y, sample_weight)
         labeled = ~np.isnan(y)
         if not labeled.any():
@@ -166,18 +165,18 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         seed = training_seed(self.random_state)
         settings = self._settings(seed)
         owners = self._owners(agents, len(y), seed)
-        return settings, make_shards(X.astype(_dtype(self.precision), copy=False), y, owners)
+        return settings, make_shards(X.astype(dtype_of(self.precision), copy=False), y, owners)
 
     def _scanned(self, rows: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from files."""
         if y is not None or agents is not None:
             raise ValueError("a scan has its targets and owners in its columns: leave out y and agents")
         settings = self._settings(training_seed(self.random_state))
-        n_agents = _checked_count(self.n_agents)
+        n_agents = checked_count(self.n_agents)
         if rows.agent_column is not None and n_agents > 1:
             raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
         self._take_names(rows.feature_names, rows.target_name)
-        return settings, rows.shards(n_agents, settings.seed, _dtype(self.precision))
+        return settings, rows.shards(n_agents, settings.seed, dtype_of(self.precision))
 
     def _take_names(self, feature_names: Sequence[str], target_name: str) -> None:
         """Names of the columns where there is no table to take them from."""
@@ -192,9 +191,9 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             )
         self._target_name = str(getattr(y, "name", None) or "y")
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)
-        y = column_or_1d(_as_targets(y), warn=True)
+        y = column_or_1d(as_targets(y), warn=True)
         check_consistent_length(X, y)
-        _check_finite(X, self._feature_names())
+        check_finite(X, self._feature_names())
         if np.isinf(y).any():
             raise ValueError("Input y contains infinity: targets must be finite, or NaN where a row is unlabelled")
         return X, y
@@ -205,13 +204,13 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
     def _owners(self, agents: Any, n_rows: int, seed: int) -> npt.NDArray[Any]:
         if agents is None:
-            return split_rows(n_rows, _checked_count(self.n_agents), seed)
+            return split_rows(n_rows, checked_count(self.n_agents), seed)
         owners: npt.NDArray[Any] = np.asarray(agents)
         if owners.ndim != 1:
             raise ValueError(f"agents has {owners.ndim} dimensions; it must be a 1d array, one owner per row")
         if len(owners) != n_rows:
             raise ValueError(f"agents has {len(owners)} entries for {n_rows} rows: give the owner of every row")
-        if any(map(_is_missing, owners.tolist())):
+        if any(map(is_missing, owners.tolist())):
             raise ValueError("agents contains missing values: every row must have an owner")
         n_owners = len(np.unique(owners.astype(str)))
         if self.n_agents not in (1, n_owners):
@@ -303,46 +302,4 @@ def _not_converged(stage: str, bound: float, settings: Settings) -> str:
     return (
         f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
         f"({told}). {verdict}; for a better one {remedy}."
-    )
-
-
-def _dtype(precision: Any) -> npt.DTypeLike:
-    kinds: dict[Any, npt.DTypeLike] = {"double": np.float64, "single": np.float32}
-    if precision not in kinds:
-        raise ValueError(f"precision={precision!r} must be 'double' or 'single'")
-    return kinds[precision]
-
-
-def _is_scan(X: Any) -> bool:
-    """Whether rows come from a `dsfr.scan`; those who never make one need not load what reads files."""
-    return hasattr(X, "shards")
-
-
-def _checked_count(n_agents: Any) -> int:
-    if not isinstance(n_agents, (int, np.integer)) or isinstance(n_agents, bool) or n_agents < 1:
-        raise ValueError(f"n_agents={n_agents!r} must be a whole number >= 1; 1 is the centralised method")
-    return int(n_agents)
-
-
-def _is_missing(owner: object) -> bool:
-    """Whether a value is None, or one of the several kinds of NaN; an owner called "None" is none of them."""
-    return not isinstance(owner, str) and str(owner) in ("None", "nan", "<NA>", "NaT")
-
-
-def _as_targets(y: Any) -> Array:
-    targets: Array = check_array(
-        y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y", ensure_min_samples=0
-    )
-    return targets
-
-
-def _check_finite(X: Array, names: tuple[str, ...]) -> None:
-    if np.isfinite(X).all():
-        return
-    kind = "NaN" if np.isnan(X).any() else "infinity"
-    broken = ~np.isfinite(X)
-    bad = [f"{names[j]} ({broken[:, j].sum()} of {len(X)} rows)" for j in np.flatnonzero(broken.any(axis=0))]
-    raise ValueError(
-        f"Input X contains {kind}, in {', '.join(bad)}. Drop these columns or rows, or fill the gaps first, "
-        "for example with sklearn.impute.SimpleImputer in a Pipeline."
     )

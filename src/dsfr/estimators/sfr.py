@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from dsfr.engines import Faults
 from dsfr.estimators.base import DistributedRegressor
 from dsfr.estimators.parameters import settings_of
@@ -273,4 +275,5 @@ class SFRRegressor(DistributedRegressor):
     @property
     def rules_(self) -> Explanation:
         """The rules in the data's units, put into words when asked for."""
+        check_is_fitted(self, "model_")
         return self.model_.explain()

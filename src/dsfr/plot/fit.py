@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, as_floats
 from dsfr.model import Model, as_matrix
 from dsfr.plot.axes import COLORS, Axes, axes_or_new, index_of, label_of
 
@@ -20,7 +20,7 @@ def predictions(model: Model, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes
 
     If the model knows how sure it is, bars are intervals that hold the target with probability ``coverage``.
     """
-    rows, truth = as_matrix(X, model.feature_names), np.asarray(y, dtype=np.float64)
+    rows, truth = as_matrix(X, model.feature_names), as_floats(y, "y")
     if truth.shape != (len(rows),):
         raise ValueError(f"y has shape {truth.shape}; it needs one target for each of {len(rows)} rows")
     known = ~np.isnan(truth)

@@ -12,10 +12,13 @@ from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label
 
 N_GRID = 400
 MOST_POINTS = 4000
+LEGEND_ROWS = 14
+MOST_NAMED = 42
+"""With more rules there is no legend: it would leave no room for the sets."""
 
 
 def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | None = None) -> Axes:
-    """Every rule's set of a feature, over the histogram of the rows ``X`` if given."""
+    """Every rule's set of a feature, over the histogram of the rows ``X`` if given; a legend names up to 42 rules."""
     j = index_of(model, feature)
     ax = axes_or_new(ax)
     base = model.rule_base.strongest
@@ -26,7 +29,9 @@ def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | N
         degree = np.exp(-(((grid - base.centers[k, j]) / base.widths[k, j]) ** 2))
         ax.plot(grid, degree, color=color_of(k), linestyle=dash_of(k), linewidth=1.8, label=f"rule {k + 1}")
     ax.set(xlabel=label_of(model.feature_names[j]), ylabel="membership", ylim=(0.0, 1.05))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+    if base.n_rules <= MOST_NAMED:
+        columns = -(-base.n_rules // LEGEND_ROWS)
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", ncols=columns)
     return ax
 
 
@@ -63,7 +68,9 @@ def rule_map(
 
 
 def _histogram(ax: Axes, column: Array) -> None:
-    counts, edges = np.histogram(column, bins=40)
+    # A column of large numbers that hardly differ has fewer of them than bins.
+    different = np.ptp(column) / np.spacing(np.abs(column).max())
+    counts, edges = np.histogram(column, bins=40 if different > 40 else 1)
     heights = 0.55 * counts / max(int(counts.max()), 1)
     ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color="0.85", edgecolor="white", linewidth=0.4, zorder=0)
 

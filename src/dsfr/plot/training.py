@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dsfr.core.consensus import UNKNOWN
 from dsfr.engines import Ledger
 from dsfr.model import Model
 from dsfr.plot.axes import COLORS, DASHES, Axes, axes_or_new, label_of
@@ -19,7 +20,6 @@ CURVES = (
     ("dual_residual", "dual residual"),
     ("objective", "objective above its lowest"),
 )
-UNKNOWN = 1e299
 MOST_AGENTS = 20
 
 

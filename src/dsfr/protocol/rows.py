@@ -72,16 +72,11 @@ class ArrayRows:
         yield self.X, self.y
 
 
-@dataclass(frozen=True, slots=True)
-class LimitedRows:
-    """Rows of another source, with features and targets moved to the limits where they lie beyond.
+class OfRows:
+    """Something that is about rows of another source, as many as there are."""
 
-    No more than `LIMITED_ROWS` of them are copied at a time.
-    """
-
+    __slots__ = ()
     rows: Rows
-    limits: Ranges
-    target_limits: Array
 
     @property
     def n_samples(self) -> int:
@@ -97,6 +92,18 @@ class LimitedRows:
     def n_labeled(self) -> int:
         """Number of rows with a target."""
         return self.rows.n_labeled
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedRows(OfRows):
+    """Rows of another source, with features and targets moved to the limits where they lie beyond.
+
+    No more than `LIMITED_ROWS` of them are copied at a time.
+    """
+
+    rows: Rows
+    limits: Ranges
+    target_limits: Array
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows."""

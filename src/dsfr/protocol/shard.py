@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.compiled import worthwhile
-from dsfr.protocol.rows import ArrayRows, Batch, Rows
+from dsfr.protocol.rows import ArrayRows, Batch, OfRows, Rows
 
 MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
@@ -31,7 +31,7 @@ class Purpose(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(OfRows):
     """Rows of one agent, unscaled, with NaN as the target of unlabelled ones."""
 
     rows: Rows
@@ -39,16 +39,6 @@ class Shard:
     """Number of the agent's random streams, from its name alone: position and order of agents do not matter."""
     fast: bool = False
     """Whether the tables of all agents here are large enough for compiled kernels, and these are installed."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.rows.n_samples
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.rows.n_features
 
     @property
     def nbytes(self) -> int:

@@ -52,6 +52,14 @@ function logTicks(low, high) {
 
 function powerOfTen(value) { return value >= 1e4 || value < 1e-3 ? `1e${Math.round(Math.log10(value))}` : readable(value); }
 
+// A text that would not fit, without its middle: names often differ at their ends. Seven pixels hold a letter.
+function shortened(text, room) {
+  const letters = [...text], most = Math.max(8, Math.floor(room / 7));
+  if (letters.length <= most) return text;
+  const head = Math.ceil((most - 1) / 2);
+  return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
+}
+
 // Axes for a plot: `x` and `y` map values to places. Options: xRange, yRange, xLabel, yLabel, height, logY, label.
 function frame(container, options) {
   const width = Math.max(container.clientWidth || 600, 260), height = options.height || 300;
@@ -70,8 +78,8 @@ function frame(container, options) {
     svg.append(shape("line", { x1: left, x2: right, y1: y(mark), y2: y(mark), class: "grid" }));
     svg.append(shape("text", { x: left - 8, y: y(mark) + 4, "text-anchor": "end" }, options.logY ? powerOfTen(mark) : readable(mark)));
   }
-  svg.append(shape("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle", class: "strong" }, options.xLabel));
-  if (options.yLabel) svg.append(shape("text", { x: left, y: 11, class: "strong" }, options.yLabel));
+  svg.append(shape("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle", class: "strong" }, shortened(options.xLabel, right - left)));
+  if (options.yLabel) svg.append(shape("text", { x: left, y: 11, class: "strong" }, shortened(options.yLabel, right - left)));
   container.replaceChildren(svg);
   return { svg, x, y, left, right, top, bottom, width };
 }

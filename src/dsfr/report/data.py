@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dsfr.columns import Table, TableError, numbers
-from dsfr.core.arrays import Array
-from dsfr.model import Model
+from dsfr.core.arrays import Array, as_floats
+from dsfr.model import Model, by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,8 @@ class ReportData:
         ValueError
             If columns or targets do not fit, or no complete row is left.
         """
-        columns = list(getattr(X, "columns", ()))
-        if columns and all(isinstance(column, str) for column in columns):
-            missing = [name for name in feature_names if name not in columns]
-            if missing:
-                raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
-            X = X[list(feature_names)]
-        matrix = np.asarray(X, dtype=np.float64)
-        targets = None if y is None else np.asarray(y, dtype=np.float64)
+        matrix = as_floats(by_name(X, feature_names), "X")
+        targets = None if y is None else as_floats(y, "y")
         if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
             raise ValueError(f"X has shape {matrix.shape}; the model needs {len(feature_names)} columns")
         if targets is not None and targets.shape != (len(matrix),):

@@ -9,12 +9,12 @@ import numpy as np
 
 from dsfr import __version__
 from dsfr.core.arrays import Array
+from dsfr.core.errors import relative_error
 from dsfr.core.explain import Rule
 from dsfr.core.model import Predictor
 from dsfr.core.rulebase import RuleBase
-from dsfr.core.words import LABEL_EDGES, LABELS, readable
+from dsfr.core.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.explanation import Explanation
-from dsfr.metrics import nrmse
 from dsfr.model import Model
 from dsfr.protocol import Settings
 from dsfr.report.data import ReportData
@@ -35,8 +35,8 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
     base = model.rule_base
     among = base.stand_in_rows() if data is None else data.X
     return {
-        "features": list(model.feature_names),
-        "target": model.target_name,
+        "features": [one_line(name) for name in model.feature_names],
+        "target": one_line(model.target_name),
         "lead": _lead(model, base),
         "words": list(LABELS),
         "word_edges": list(LABEL_EDGES),
@@ -62,9 +62,10 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
 
 def _lead(model: Model, base: RuleBase) -> str:
     several = f", the average of {len(base.members)} models," if len(base.members) > 1 else ""
+    target = one_line(model.target_name)
     return (
-        f"{base.n_rules} if-then rules{several} predict {model.target_name} from {len(model.feature_names)} inputs. A "
-        "prediction is the average of the rules' lines, weighted by how well each rule's conditions fit."
+        f"{base.n_rules} if-then rules{several} predict {target} from {len(model.feature_names)} inputs. A prediction "
+        "is the average of the rules' lines, weighted by how well each rule's conditions fit."
     )
 
 
@@ -117,7 +118,7 @@ def _rule(rule: Rule) -> Payload:
         "mean": rule.mean_output,
         "mean_text": f"{rule.share:.0%} of rows · mean output {readable(rule.mean_output)}",
         "conditions": conditions,
-        "then": {"constant": f"{rule.target_name} = {readable(rule.constant)}", "terms": rule.line_terms()},
+        "then": {"constant": f"{one_line(rule.target_name)} = {readable(rule.constant)}", "terms": rule.line_terms()},
         "search": str(rule).lower(),
         "center": rule.centers.tolist(),
         "width": rule.widths.tolist(),
@@ -135,7 +136,8 @@ def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Pa
         low, high = low - 1.0, high + 1.0
     column: Payload = {"low": low, "high": high, "quantiles": np.quantile(among[:, j], GRID).tolist()}
     column["histogram"] = None
-    if with_histogram:
+    # A column of large numbers that hardly differ has fewer of them than bins.
+    if with_histogram and high - low > N_BINS * np.spacing(max(abs(low), abs(high))):
         counts, edges = np.histogram(among[:, j], bins=N_BINS, range=(low, high))
         column["histogram"] = {"counts": counts.tolist(), "edges": edges.tolist()}
     return column
@@ -176,10 +178,8 @@ def _sent(training: Mapping[str, Any]) -> str:
 def _error(model: Model, data: ReportData | None) -> tuple[float, int] | None:
     if data is None or data.y is None:
         return None
-    known = data.y[~np.isnan(data.y)]
-    if len(known) < 2 or np.ptp(known) == 0:
-        return None
-    return nrmse(data.y, model.predict(data.X)), len(known)
+    error = relative_error(data.y, model.predict(data.X))
+    return None if error is None else (error, int(np.count_nonzero(~np.isnan(data.y))))
 
 
 def _fit(model: Model, data: ReportData | None) -> Payload | None:

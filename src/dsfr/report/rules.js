@@ -109,6 +109,7 @@ function drawSets() {
     const matters = rule.conditions.some((c) => c.feature === j);
     plot.svg.append(shape("path", { d: path(points.map((v) => [plot.x(v), plot.y(membership(rule, j, v))])), fill: "none", stroke: ruleColor(k),
       "stroke-width": matters ? 2.4 : 1.2, "stroke-dasharray": matters ? ruleDash(k) : "2 4", opacity: matters ? 1 : 0.7 }));
+    if (levels[i] === null) return;
     const top = clamped(rule.center[j], column);
     plot.svg.append(shape("text", { x: plot.x(top), y: plot.y(1) - 6 - 13 * levels[i], "text-anchor": "middle", style: `fill:${ruleColor(k)};font-weight:600` }, String(rule.number)));
   });
@@ -119,14 +120,13 @@ function drawSets() {
 
 function clamped(value, column) { return Math.min(Math.max(value, column.low), column.high); }
 
-// Numbers of rules whose sets peak at nearly the same place stand above each other.
+// Numbers of rules whose sets peak at nearly the same place stand above each other, as far as there is room.
 function labelLevels(places) {
   const last = [], levels = [];
   places.map((place, k) => ({ place, k })).sort((a, b) => a.place - b.place).forEach(({ place, k }) => {
-    let level = last.findIndex((end) => place - end > 16);
-    if (level < 0) level = last.length < 4 ? last.length : 0;
-    last[level] = place;
-    levels[k] = level;
+    const free = last.findIndex((end) => place - end > 18);
+    levels[k] = free >= 0 ? free : last.length < 4 ? last.length : null;
+    if (levels[k] !== null) last[levels[k]] = place;
   });
   return levels;
 }

@@ -13,6 +13,15 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dsfr.columns import Table, TableError, listed
+from dsfr.filekinds import (
+    GZIP_MAGIC,
+    HEAD_BYTES,
+    PARQUET_ENDINGS,
+    PARQUET_MAGIC,
+    check_text,
+    has_parquet_ending,
+    told_errors,
+)
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
@@ -20,7 +29,7 @@ BATCH_ROWS = 2**16
 """Rows read at once, a whole number of partial sums."""
 _BUFFER_BYTES = 2**20
 _CSV_BYTES = 2**23
-ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".txt", ".npy")
+ENDINGS = (*PARQUET_ENDINGS, ".csv", ".csv.gz", ".tsv", ".txt", ".npy")
 
 
 def find_files(source: Paths) -> list[Path]:
@@ -55,7 +64,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
     TableError
         If the file is empty, damaged, of another kind, or has two columns of one name.
     """
-    with _told_errors(path):
+    with told_errors(path):
         if _is_npy(path):
             names = [f"x{j}" for j in range(_open_array(path).shape[1])]
         elif _is_parquet(path):
@@ -70,7 +79,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
 
 def read_batches(path: Path, names: Sequence[str], delimiter: str) -> Iterator[Table]:
     """The named columns (which must exist) of a file, in order, some rows at a time; text stays text in CSV files."""
-    with _told_errors(path):
+    with told_errors(path):
         if _is_npy(path):
             yield from _npy_batches(path, names)
         elif _is_parquet(path):
@@ -83,7 +92,7 @@ def read_batches(path: Path, names: Sequence[str], delimiter: str) -> Iterator[T
 
 def row_count(path: Path, delimiter: str) -> int:
     """Number of rows: arrays and Parquet files tell, CSV files are read through."""
-    with _told_errors(path):
+    with told_errors(path):
         if _is_npy(path):
             return len(_open_array(path))
         if _is_parquet(path):
@@ -97,24 +106,6 @@ def total_bytes(files: Sequence[Path]) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-class _told_errors:  # noqa: N801
-    """Turns errors of the reader into messages that name the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TableError):
-            return
-        if isinstance(error, (pa.ArrowException, OSError, EOFError, ValueError)):
-            text = str(error).splitlines()[0] if str(error) else type(error).__name__
-            shown = "".join(letter if letter.isprintable() else "?" for letter in text)[:200]
-            raise TableError(f"{self._path} cannot be read: {shown}") from None
-
-
 def _is_data(path: Path, folder: Path) -> bool:
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return path.is_file() and not hidden and path.name.lower().endswith(ENDINGS)
@@ -125,10 +116,7 @@ def _is_npy(path: Path) -> bool:
 
 
 def _is_parquet(path: Path) -> bool:
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return True
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+    return has_parquet_ending(path) or _starts_with(path, PARQUET_MAGIC)
 
 
 def _open_array(path: Path) -> Any:
@@ -149,28 +137,22 @@ def _npy_batches(path: Path, names: Sequence[str]) -> Iterator[Table]:
 
 
 def _csv_stream(path: Path) -> Any:
-    return pa.input_stream(str(path), compression="gzip" if _is_gzip(path) else None, buffer_size=_BUFFER_BYTES)
+    return pa.input_stream(
+        str(path), compression="gzip" if _starts_with(path, GZIP_MAGIC) else None, buffer_size=_BUFFER_BYTES
+    )
 
 
-def _is_gzip(path: Path) -> bool:
+def _starts_with(path: Path, magic: bytes) -> bool:
     with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+        return file.read(len(magic)) == magic
 
 
 def _csv_names(path: Path, delimiter: str) -> list[str]:
     with _csv_stream(path) as stream:
-        head = stream.read(4096)
-    if not head.strip():
-        raise TableError(f"{path} is empty")
-    if b"\0" in head:
-        raise TableError(f"{path} is not a text file: give CSV, gzipped CSV, Parquet or .npy files")
+        check_text(path, stream.read(HEAD_BYTES), delimiter)
     parsing = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     with _csv_stream(path) as stream:
         names: list[str] = pa.csv.open_csv(stream, parse_options=parsing).schema.names
-    for other in (";", "\t"):
-        if len(names) == 1 and other in names[0] and other != delimiter:
-            shown = "\\t" if other == "\t" else other
-            raise TableError(f"{path} looks separated by '{shown}', not by '{delimiter}': pass --delimiter '{shown}'")
     return names
 
 

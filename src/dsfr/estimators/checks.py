@@ -1,0 +1,57 @@
+"""What estimators check of their arguments; messages name the argument, its value, the rule and a remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array
+
+from dsfr.core.arrays import Array
+
+
+def dtype_of(precision: Any) -> npt.DTypeLike:
+    """Type in which features are kept."""
+    kinds: dict[Any, npt.DTypeLike] = {"double": np.float64, "single": np.float32}
+    if precision not in kinds:
+        raise ValueError(f"precision={precision!r} must be 'double' or 'single'")
+    return kinds[precision]
+
+
+def is_scan(X: Any) -> bool:
+    """Whether rows come from a `dsfr.scan`; those who never make one need not load what reads files."""
+    return hasattr(X, "shards")
+
+
+def checked_count(n_agents: Any) -> int:
+    """A number of agents."""
+    if not isinstance(n_agents, (int, np.integer)) or isinstance(n_agents, bool) or n_agents < 1:
+        raise ValueError(f"n_agents={n_agents!r} must be a whole number >= 1; 1 is the centralised method")
+    return int(n_agents)
+
+
+def is_missing(owner: object) -> bool:
+    """Whether a value is None, or one of the several kinds of NaN; an owner called "None" is none of them."""
+    return not isinstance(owner, str) and str(owner) in ("None", "nan", "<NA>", "NaT")
+
+
+def as_targets(y: Any) -> Array:
+    """Targets as numbers, NaN where unlabelled."""
+    targets: Array = check_array(
+        y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y", ensure_min_samples=0
+    )
+    return targets
+
+
+def check_finite(X: Array, names: tuple[str, ...]) -> None:
+    """Refuse missing and infinite values, naming their columns."""
+    if np.isfinite(X).all():
+        return
+    kind = "NaN" if np.isnan(X).any() else "infinity"
+    broken = ~np.isfinite(X)
+    bad = [f"{names[j]} ({broken[:, j].sum()} of {len(X)} rows)" for j in np.flatnonzero(broken.any(axis=0))]
+    raise ValueError(
+        f"Input X contains {kind}, in {', '.join(bad)}. Drop these columns or rows, or fill the gaps first, "
+        "for example with sklearn.impute.SimpleImputer in a Pipeline."
+    )

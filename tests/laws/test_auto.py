@@ -1,0 +1,72 @@
+"""The automatic mode on tables of any kind, and what is refused before anything is trained."""
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import dsfr
+from dsfr import SFRRegressor
+from dsfr.protocol import Settings
+from tests.tables import make_table
+
+seeds = st.integers(0, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"n_models": 3}, "n_models=3 needs tune"),
+        ({"uncertainty": True}, "uncertainty=True needs summed statistics"),
+        ({"n_models": 0}, "n_models=0 must be"),
+        ({"n_models": "many"}, "n_models='many' must be"),
+        ({"n_models": 31, "tune": "evidence"}, "n_models=31 must be a whole number from 1 to 30"),
+        ({"scaling": "log"}, "scaling='log' must be one of"),
+        ({"relevance": "all"}, "relevance='all' must be one of"),
+        ({"firing": "max"}, "firing='max' must be one of"),
+        ({"pairs": "far"}, "pairs='far' must be one of"),
+        ({"rounds": "few", "scaling": "robust"}, "scaling='robust' does not go with rounds='few'"),
+        ({"rounds": "few", "tune": "loo"}, "tune='loo' does not go with rounds='few'"),
+        ({"solver": "decentralized", "firing": "mean"}, "firing='mean' does not go with"),
+        ({"basis": "wavelets", "relevance": "slopes"}, "relevance='slopes' does not go with wavelets"),
+    ],
+)
+def test_what_cannot_be_combined_is_refused(told, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**told)
+
+
+def test_more_models_than_can_be_solved_are_refused_before_the_first():
+    X, _, y = make_table(0)
+    with pytest.raises(
+        ValueError, match=r"81920 weights .* Lower n_models=25 \(every second model has twice the rules"
+    ):
+        SFRRegressor(auto=True, n_models=25).fit(X, y)
+    with pytest.raises(ValueError, match="auto='no' must be True or False"):
+        SFRRegressor(auto="no").fit(X, y)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 5])
+def test_auto_works_with_hardly_any_label(n_labels):
+    X, _, y = make_table(0, n_labels=n_labels)
+    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isfinite(model.predict(X, return_std=True)[1]).all()
+
+
+def test_auto_works_on_odd_tables():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(80), rng.integers(0, 2, 80), np.r_[np.zeros(79), 1.0], rng.normal(size=80)])
+    y = np.where(np.arange(80) < 30, X[:, 1] + X[:, 3], np.nan)
+    for rows, targets in ((X, y), (np.repeat(X[:3], 10, axis=0), np.repeat(y[:3], 10)), (X[:1], y[:1])):
+        model = SFRRegressor(auto=True, random_state=0).fit(rows, targets)
+        assert np.isfinite(model.predict(rows)).all()
+    constant = SFRRegressor(auto=True, random_state=0).fit(X, np.where(np.isnan(y), np.nan, 7.0))
+    np.testing.assert_allclose(constant.predict(X), 7.0)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 9])
+def test_auto_works_on_labels_without_noise(seed):
+    X = np.random.default_rng(seed).normal(size=(120, 4))
+    y = np.where(np.arange(120) < 40, X[:, 0], np.nan)
+    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
+    assert dsfr.nrmse(X[:, 0], model.predict(X)) < 0.5
