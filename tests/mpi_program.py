@@ -77,7 +77,8 @@ def several():
     reference = train(InProcessEngine(shards, TASKS), Settings(seed=3)).predictor.predict(X)
     with MPIEngine(own(shards), TASKS) as engine:
         trained = train(engine, Settings(seed=3))
-    return {"apart": float(np.abs(trained.predictor.predict(X) - reference).max()), "agents": engine.n_agents}
+    apart = float(np.abs(trained.predictor.predict(X) - reference).max())
+    return {"apart": apart, "agents": engine.n_agents, "crowded": engine.ranks.crowded}
 
 
 def failing(where, graph=None):
@@ -143,11 +144,10 @@ def asleep():
     """Ranks that wait for one which never answers."""
     _, shards = shards_of(COMM.size)
 
-    pids = COMM.gather(os.getpid())
-    if COMM.rank == 0:
-        print(json.dumps(pids), flush=True)
-
     def lazy(shard, memory, broadcast):
+        pids = COMM.gather(os.getpid())
+        if COMM.rank == 0:
+            print(json.dumps(pids), flush=True)
         time.sleep(120 if COMM.rank == 1 else 0)
         raise AssertionError
 

@@ -26,7 +26,7 @@ from dsfr.engines.base import EngineError, Task, Tasks
 from dsfr.engines.ledger import Ledger
 from dsfr.engines.memory import read_memory, write_memory
 from dsfr.engines.reduction import reduce_bundles
-from dsfr.engines.tally import Tally
+from dsfr.engines.tally import Exchange, Tally
 
 FAN_IN = 8
 """Contributions that one task adds up."""
@@ -248,7 +248,7 @@ class DaskEngine:
         sent = np.array(up, dtype=np.int64)
         received = np.full(len(up), payload_bytes(broadcast), dtype=np.int64)
         traffic = np.stack([np.full(len(up), 2), sent, received])
-        self._tally.add(task, verb, traffic, messages=2 * len(up), up=int(sent.sum()), down=int(received.sum()))
+        self._tally.add(task, verb, Exchange(traffic, 2 * len(up), int(sent.sum()), int(received.sum())))
 
 
 def _groups(parts: list[Any]) -> list[list[Any]]:

@@ -88,6 +88,9 @@ class LinkedRanks(Ranks):
             if has_failed[0]:
                 raise RankError(f"rank {near}: {self._cause(near)}", near)
 
+    def _make_crowd(self) -> None:
+        """None: only linked ranks may talk."""
+
     def _cause(self, rank: int) -> str:
         while not self._graph.Iprobe(rank, CAUSE, status := self.mpi.Status()):
             pass

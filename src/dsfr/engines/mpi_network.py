@@ -9,13 +9,13 @@ import numpy as np
 
 from dsfr.bundles import Bundle
 from dsfr.engines.base import EngineError, Tasks
-from dsfr.engines.flat import checksum, flatten, layout_of, unflatten
+from dsfr.engines.flat import flatten, layout_number, layout_of, unflatten
 from dsfr.engines.linked_ranks import LinkedRanks
-from dsfr.engines.mpi import HEADER_BYTES, MPIEngine
+from dsfr.engines.mpi import MPIEngine, number_of
 from dsfr.engines.paths import diameter
 from dsfr.engines.ranks import Ranks
 from dsfr.engines.reduction import reduce_neighbors
-from dsfr.engines.tally import Counts
+from dsfr.engines.tally import Counts, Exchange
 
 STATUS_BYTES = 1 + 2 * 8
 """What a rank tells each neighbor before a vector: that it is well, what it was told, and the layout of the vector."""
@@ -82,7 +82,7 @@ class MPINetworkEngine(MPIEngine):
         received = [unflatten(flat, layout_of(own)) for flat in self.linked.exchange(flatten(own))]
         kept = reduce_neighbors(task, own, received, maxima, len(received))
         agent.keep(kept)
-        self._book_exchange(task, flatten(own).nbytes + STATUS_BYTES)
+        self._tally.add(task, "neighbor_sum", self._neighborly(flatten(own).nbytes + STATUS_BYTES))
         return kept
 
     def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
@@ -90,8 +90,7 @@ class MPINetworkEngine(MPIEngine):
         return {name: agent.run(task, broadcast) for name, agent in self._hosted.items()}
 
     def _check_neighbors(self, task: str, broadcast: Bundle, own: Bundle) -> None:
-        layout = {name: np.asarray(shape, dtype=np.int64) for name, _, shape in layout_of(own)}
-        told = np.array([checksum(broadcast), checksum(layout)], dtype=np.int64)
+        told = np.array([number_of(task, broadcast), layout_number(layout_of(own))], dtype=np.int64)
         for near, heard in zip(self.linked.neighbors, self.linked.exchange(told), strict=True):
             if (heard != told).any():
                 raise EngineError(
@@ -99,17 +98,16 @@ class MPINetworkEngine(MPIEngine):
                     "settings, seed and columns"
                 )
 
-    def _book(self, task: str, verb: str, up: Counts, down: int, header: int = HEADER_BYTES) -> None:
-        """Count messages up and down the tree: sums and what is gathered have the same length everywhere."""
+    def _exchange(self, up: Counts, down: int) -> Exchange:
+        """Messages up and down the tree: sums and what is gathered have the same length everywhere."""
         degrees = np.zeros(self.ranks.size, dtype=np.int64)
         for link in self.linked.tree:
             degrees[list(link)] += 1
-        n_bytes, n_links = down + header, len(self.linked.tree)
-        traffic = degrees * np.array([[2], [n_bytes], [n_bytes]])
-        self._tally.add(task, verb, traffic, messages=2 * n_links, up=n_links * n_bytes, down=n_links * n_bytes)
+        n_links = len(self.linked.tree)
+        return Exchange(degrees * np.array([[2], [down], [down]]), 2 * n_links, n_links * down, n_links * down)
 
-    def _book_exchange(self, task: str, n_bytes: int) -> None:
+    def _neighborly(self, n_bytes: int) -> Exchange:
+        """Messages from every rank to all its neighbors."""
         degrees = np.array([len(nearby) for nearby in self._links.values()], dtype=np.int64)
         n_messages = int(degrees.sum())
-        traffic = degrees * np.array([[2], [n_bytes], [n_bytes]])
-        self._tally.add(task, "neighbor_sum", traffic, messages=n_messages, up=n_messages * n_bytes, down=0)
+        return Exchange(degrees * np.array([[2], [n_bytes], [n_bytes]]), n_messages, n_messages * n_bytes, 0)
