@@ -101,6 +101,8 @@ def failing(where, graph=None):
         if where == "outside" and guilty and info.round == 3:
             raise OSError("the disk is full")
 
+    if where == "graph":
+        over_graph(shards, "ring" if guilty else "star")
     told = {"ridge": 0.2 if where == "settings" and guilty else 0.1, "n_rules": 3 + (where == "layout" and guilty)}
     solver = "decentralized" if graph else "exact" if where != "settings" else "admm"
     with engine:

@@ -69,6 +69,12 @@ def test_a_rank_may_have_several_agents():
     assert json.loads(out)["agents"] == 5
 
 
+def test_ranks_with_different_graphs_are_told():
+    code, _, err, _ = program(4, "failing", "graph")
+    assert code != 0
+    assert "ranks have different graphs: give all the same topology" in err
+
+
 TWO_MACHINES = ("-launcher", "fork", "-hosts", "one,other", "-ppn", "2")
 """Two machines, as far as MPI can tell; in truth both are this one."""
 
@@ -194,6 +200,34 @@ def test_the_command_gives_the_model_of_one_process(sites):
         model = dsfr.load(folder / "mpi.dsfr")
         assert np.abs(model.predict(X) - expected).max() < 1e-8
         assert model.training["n_agents"] == 5
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["names", "numbers"])
+def test_the_command_takes_links_from_a_file(sites, tmp_path, named):
+    folder, X = sites
+    links = [(0, 1), (1, 2), (2, 3), (1, 4)]
+    text = "\n".join(f"site-{one}, site-{other}" if named else f"{one} {other}  # numbers" for one, other in links)
+    (tmp_path / "links.txt").write_text(text)
+    command = ["--target", "y", "--topology", tmp_path / "links.txt", "-o"]
+    code, _, err, _ = dsfr_fit(5, folder / "sites/site-{rank}.parquet", *command, tmp_path / "mpi.dsfr")
+    assert (code, err) == (0, "")
+    here = ["fit", "--engine", "inprocess", folder / "sites", *command, tmp_path / "here.dsfr"]
+    subprocess.run([sys.executable, "-m", "dsfr", *here], check=True, capture_output=True, timeout=SECONDS)
+    found, expected = (dsfr.load(tmp_path / name) for name in ("mpi.dsfr", "here.dsfr"))
+    assert np.abs(found.predict(X) - expected.predict(X)).max() < 1e-8
+    messages = {agent["agent"]: agent["messages"] for agent in found.training["agents"]}
+    assert messages["site-1"] == 3 * messages["site-0"] > 0
+
+
+@pytest.mark.parametrize("text", ["0 1\n1 2\n3 4", "0 1\n1 2\n2 3\n3 9", "0 1 2"], ids=["apart", "unknown", "no pair"])
+def test_a_bad_file_of_links_is_one_message(sites, tmp_path, text):
+    folder, _ = sites
+    (tmp_path / "links.txt").write_text(text)
+    command = ["--target", "y", "--topology", tmp_path / "links.txt", "-o", tmp_path / "model.dsfr"]
+    code, out, err, _ = dsfr_fit(5, folder / "sites/site-{rank}.parquet", *command)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("Error: rank 0: ")
+    assert not (tmp_path / "model.dsfr").exists()
 
 
 @pytest.mark.parametrize(

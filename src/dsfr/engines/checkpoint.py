@@ -165,7 +165,9 @@ class Checkpointed:
                 self._memory(agent, number).unlink(missing_ok=True)
 
     def _head(self, about: Mapping[str, Any]) -> Record:
-        told = {"format": FORMAT, "settings": as_json(about), "agents": as_json(sorted(self._engine.agents))}
+        links = {name: sorted(near) for name, near in getattr(self._engine, "links", {}).items()}
+        told = {"settings": as_json(about), "agents": as_json(sorted(self._engine.agents)), "links": as_json(links)}
+        told["format"] = FORMAT
         return Record(self._engine.sum(IDENTIFY, {}), told)
 
     def _open(self, head: Record, *, resume: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -48,7 +49,12 @@ class MPINetworkEngine(MPIEngine):
         crowded = [rank for rank, hosted in enumerate(self._hosts) if len(hosted) > 1]
         if crowded:
             raise EngineError(f"rank {crowded[0]} has several agents; on a graph every rank must have one")
-        self._links = self.ranks.together(lambda: topology(self.agents))
+        self._links = self.ranks.together(lambda: {name: tuple(near) for name, near in topology(self.agents).items()})
+        (same,) = self.ranks.agree(None, [zlib.crc32(repr(sorted(self._links.items())).encode())])
+        if not same:
+            raise EngineError(
+                "ranks have different graphs: give all the same topology, or the same file on all machines"
+            )
         numbers = {name: rank for rank, name in enumerate(self.agents)}
         links = {numbers[name]: [numbers[near] for near in nearby] for name, nearby in self._links.items()}
         self.linked = LinkedRanks(self.ranks.comm, links)
@@ -58,6 +64,11 @@ class MPINetworkEngine(MPIEngine):
     def diameter(self) -> int:
         """Links between the two agents that are farthest apart."""
         return diameter(self._links)
+
+    @property
+    def links(self) -> dict[str, tuple[str, ...]]:
+        """The neighbors of every agent."""
+        return self._links
 
     @property
     def n_links(self) -> int:
