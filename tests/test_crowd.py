@@ -13,6 +13,9 @@ from dsfr.engines import EngineError
 from dsfr.engines import crowd as module
 from dsfr.engines.crowd import NO_PLACE, Crowd
 
+FIRST = 7
+"""Number of the first rank of this machine."""
+
 
 def crowds(size, progress=lambda: None):
     """A crowd as each of its ranks has it."""
@@ -25,7 +28,7 @@ def crowds(size, progress=lambda: None):
         return told[0] if told else ""
 
     def make(rank):
-        return Crowd(rank, size, tell, lambda vector, verb: vector, progress)
+        return Crowd(FIRST + rank, FIRST, size, tell, lambda vector, verb: vector, progress)
 
     return on_ranks(size, make)
 
@@ -64,14 +67,14 @@ def test_vectors_of_different_lengths_are_an_error_and_do_not_hang(lengths):
 
     leader, other = on_ranks(2, reduce)
     assert leader == f"ranks add up vectors of {lengths[1]} and {lengths[0]} numbers: give all the same settings"
-    assert other == module.GONE
+    assert other == "rank 7 is gone: it was killed, or has failed"
 
 
 def test_a_rank_that_is_gone_is_an_error_on_both_sides():
     for gone, waiting in ((0, 1), (1, 0)):
         together = crowds(2)
         together[gone].close()
-        with pytest.raises(EngineError, match="is gone: it was killed, or has failed"):
+        with pytest.raises(EngineError, match=f"rank {FIRST + gone} is gone: it was killed, or has failed"):
             together[waiting].reduce(np.ones(3), "sum")
         together[waiting].close()
 

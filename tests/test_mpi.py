@@ -171,6 +171,24 @@ def test_agents_without_a_coordinator_resume_from_their_own_journals(tmp_path):
     assert json.loads(again)["apart"] == json.loads(first)["apart"]
 
 
+def test_agents_far_apart_in_a_graph_resume_from_the_last_round_that_all_have(tmp_path):
+    """Without a coordinator ranks may be rounds apart, because each waits for its neighbors only."""
+    code, _, _, _ = program(9, "killed", tmp_path, 0, 30, "path")
+    assert code != 0
+    last = [max(home.glob("memory-*")).name for home in sorted(tmp_path.iterdir())]
+    assert len(set(last)) > 2
+    code, out, err, _ = program(9, "resumed", tmp_path, "path")
+    assert code == 0, err
+    assert json.loads(out)["replayed"] == int(last[0].removeprefix("memory-"))
+
+
+@pytest.mark.parametrize("n_cores", [None, 1], ids=["", "crowded"])
+def test_engines_give_back_what_they_have_taken(n_cores):
+    code, out, err, _ = program(2, "many", n_cores=n_cores)
+    assert code == 0, err[-2000:]
+    assert json.loads(out) == {"total": 3.0, "rounds": 1}
+
+
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory):
     """Five files and the same rows in one, with the owners in a column."""

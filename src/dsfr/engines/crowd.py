@@ -33,7 +33,6 @@ _LOOK = 0.005
 """Seconds after which a rank that waits lets MPI look after messages of its own that are still on their way."""
 _MEETING = 60.0
 """Seconds that the ranks of a machine may take to find each other."""
-GONE = "a rank of this machine is gone: it was killed, or has failed"
 NO_PLACE = (
     "the ranks of this machine cannot meet: there is no place for a socket; set TMPDIR to a folder that is writable"
 )
@@ -59,6 +58,7 @@ class Link:
     to a socket: so whoever waits longer calls ``progress`` now and then.
     """
 
+    rank: int
     inwards: socket.socket
     outwards: socket.socket
     progress: Callable[[], Any]
@@ -72,7 +72,7 @@ class Link:
             except TimeoutError:
                 self.progress()
             except OSError:
-                raise EngineError(GONE) from None
+                raise self._gone() from None
 
     def receive(self, length: int) -> Vector:
         """Wait for a vector, which must have the given length."""
@@ -89,6 +89,9 @@ class Link:
         self.inwards.close()
         self.outwards.close()
 
+    def _gone(self) -> EngineError:
+        return EngineError(f"rank {self.rank} is gone: it was killed, or has failed")
+
     def _read(self, message: bytearray, n_read: int, n_needed: int) -> int:
         """Read on, as far as possible and at least until so many bytes are there; how many there are."""
         while n_read < n_needed:
@@ -100,7 +103,7 @@ class Link:
             except OSError:
                 n_new = 0
             if n_new == 0:
-                raise EngineError(GONE)
+                raise self._gone()
             n_read += n_new
         return n_read
 
@@ -110,8 +113,8 @@ class Crowd:
 
     Parameters
     ----------
-    rank, size : int
-        Number of this rank on its machine, and how many there are.
+    rank, leader, size : int
+        Numbers of this rank and of the leader, and how many ranks the machine has.
     tell : function
         Gives all of them the text of the leader.
     across : function
@@ -123,13 +126,14 @@ class Crowd:
     def __init__(
         self,
         rank: int,
+        leader: int,
         size: int,
         tell: Callable[[str], str],
         across: Callable[[Vector, str], Vector],
         progress: Callable[[], Any],
     ) -> None:
-        self._leads, self._across = rank == 0, across
-        self._links = _invite(size - 1, tell, progress) if self._leads else [_join(rank, tell(""), progress)]
+        self._leads, self._across = rank == leader, across
+        self._links = _invite(size - 1, tell, progress) if self._leads else [_join(rank, leader, tell(""), progress)]
 
     def reduce(self, vector: Vector, verb: str) -> Vector:
         """Elementwise sum or maximum over all ranks, on each machine in their order.
@@ -173,10 +177,11 @@ def _invite(n_others: int, tell: Callable[[str], str], progress: Callable[[], An
         if not path:
             raise EngineError(NO_PLACE)
         found = dict(_welcome(server, progress) for _ in range(2 * n_others))
-    return [Link(found[2 * rank], found[2 * rank + 1], progress) for rank in range(1, n_others + 1)]
+    ranks = sorted(number // 2 for number in found if number % 2)
+    return [Link(rank, found[2 * rank], found[2 * rank + 1], progress) for rank in ranks]
 
 
-def _join(rank: int, path: str, progress: Callable[[], Any]) -> Link:
+def _join(rank: int, leader: int, path: str, progress: Callable[[], Any]) -> Link:
     """As another rank: the link to the leader."""
     if not path:
         raise EngineError(NO_PLACE)
@@ -185,7 +190,7 @@ def _join(rank: int, path: str, progress: Callable[[], Any]) -> Link:
         link.connect(path)
         link.sendall(number.to_bytes(_NUMBER, "little"))
         link.settimeout(_LOOK)
-    return Link(inwards, outwards, progress)
+    return Link(leader, inwards, outwards, progress)
 
 
 @contextmanager

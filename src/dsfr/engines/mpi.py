@@ -83,6 +83,12 @@ class MPIEngine(Hosted):
     ) -> None:
         if error is not None:
             self.ranks.leave(error)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Give back what MPI has few of; on all ranks, after the last round."""
+        self.ranks.close()
 
     @property
     def rank(self) -> int:

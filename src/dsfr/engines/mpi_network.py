@@ -58,6 +58,7 @@ class MPINetworkEngine(MPIEngine):
         numbers = {name: rank for rank, name in enumerate(self.agents)}
         links = {numbers[name]: [numbers[near] for near in nearby] for name, nearby in self._links.items()}
         self.linked = LinkedRanks(self.ranks.comm, links)
+        self.ranks.close()
         self.ranks: Ranks = self.linked
 
     @property

@@ -71,6 +71,7 @@ class Ranks:
         self._farewell = self.comm.Dup()
         self._node = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
         self._cores = count_cores(self._node, self.mpi.MAX)
+        self._leaders = self.mpi.COMM_NULL
         self._crowd = self._make_crowd()
 
     @property
@@ -86,8 +87,11 @@ class Ranks:
 
     def wait(self, request: Any) -> None:
         """Wait for an operation."""
+        self._until(request.Test)
+
+    def _until(self, done: Callable[[], bool]) -> None:
         start = time.perf_counter()
-        while not request.Test():
+        while not done():
             if time.perf_counter() - start < YIELDING:
                 os.sched_yield()
             else:
@@ -147,6 +151,14 @@ class Ranks:
         self.agree(error)
         return result  # type: ignore[return-value]
 
+    def close(self) -> None:
+        """Give communicators back, of which MPI has few; all ranks must do so."""
+        if self._crowd is not None:
+            self._crowd.close()
+        for comm in (self._leaders, self._node, self._farewell, self.comm):
+            if comm != self.mpi.COMM_NULL:
+                comm.Free()
+
     def _allreduce(self, comm: Any, flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
         operation = {"sum": self.mpi.SUM, "max": self.mpi.MAX}[verb]
         result = np.empty_like(flat)
@@ -160,7 +172,7 @@ class Ranks:
             return None
         place, first = int(self._node.rank), np.array([self.rank], dtype=np.int64)
         self._node.Bcast(first)
-        leaders = self.comm.Split(self.mpi.UNDEFINED if place else 0, self.rank)
+        leaders = self._leaders = self.comm.Split(self.mpi.UNDEFINED if place else 0, self.rank)
 
         def tell(path: str) -> str:
             return self.gather(path.encode())[int(first[0])].decode()
@@ -168,7 +180,7 @@ class Ranks:
         def across(flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
             return flat if leaders.size == 1 else self._allreduce(leaders, flat, verb)
 
-        return Crowd(place, int(self._node.size), tell, across, progress=self.comm.Iprobe)
+        return Crowd(self.rank, int(first[0]), int(self._node.size), tell, across, progress=self.comm.Iprobe)
 
     def leave(self, error: BaseException) -> None:
         """Leave a job that has failed: quietly if all ranks have, else by ending it for all.
