@@ -38,8 +38,25 @@ def own(shards):
     return {name: shards[name] for name in list(shards)[COMM.rank :: COMM.size]}
 
 
-def over_graph(shards, graph):
-    return MPINetworkEngine(own(shards), TASKS, lambda names: make_topology(graph, names))
+def over_graph(shards, graph, tasks=TASKS):
+    return MPINetworkEngine(own(shards), tasks, lambda names: make_topology(graph, names))
+
+
+def deadly(tasks, after):
+    """Tasks that kill the process after so many calls, and after the others have gone on as far as they can."""
+    calls = []
+
+    def spoiled(task):
+        def run(*told):
+            calls.append(task)
+            if len(calls) > after:
+                time.sleep(0.5)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return task(*told)
+
+        return run
+
+    return {name: spoiled(task) for name, task in tasks.items()}
 
 
 def equality():
@@ -77,7 +94,8 @@ def several():
     reference = train(InProcessEngine(shards, TASKS), Settings(seed=3)).predictor.predict(X)
     with MPIEngine(own(shards), TASKS) as engine:
         trained = train(engine, Settings(seed=3))
-    return {"apart": float(np.abs(trained.predictor.predict(X) - reference).max()), "agents": engine.n_agents}
+    apart = float(np.abs(trained.predictor.predict(X) - reference).max())
+    return {"apart": apart, "agents": engine.n_agents, "crowded": engine.ranks.crowded}
 
 
 def failing(where, graph=None):
@@ -100,6 +118,8 @@ def failing(where, graph=None):
         if where == "outside" and guilty and info.round == 3:
             raise OSError("the disk is full")
 
+    if where == "graph":
+        over_graph(shards, "ring" if guilty else "star")
     told = {"ridge": 0.2 if where == "settings" and guilty else 0.1, "n_rules": 3 + (where == "layout" and guilty)}
     solver = "decentralized" if graph else "exact" if where != "settings" else "admm"
     with engine:
@@ -111,9 +131,9 @@ def failing(where, graph=None):
             raise SystemExit(2) from None
 
 
-def killed(folder, rank, after):
+def killed(folder, rank, after, graph=""):
     """A training with a checkpoint, of which one rank is killed after some rounds."""
-    return checkpointed(folder, int(rank), int(after))
+    return checkpointed(folder, int(rank), int(after), graph)
 
 
 def resumed(folder, graph=""):
@@ -126,32 +146,44 @@ def checkpointed(folder, victim, after, graph=""):
     X, shards = shards_of(n_agents)
     told = {"solver": "decentralized"} if graph else {"solver": "admm"}
     settings = Settings(seed=3, **told)
-    engine = over_graph(shards, graph) if graph else MPIEngine(own(shards), TASKS)
+    if graph == "path":
+        graph = [(rank, rank + 1) for rank in range(COMM.size - 1)]
+    tasks = deadly(TASKS, after) if COMM.rank == victim else TASKS
+    engine = over_graph(shards, graph, tasks) if graph else MPIEngine(own(shards), tasks)
     with engine:
         kept = with_checkpoint(engine, folder, told, resume=True)
-
-        def on_round(info):
-            if COMM.rank == victim and kept._round >= after:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        trained = train(kept, settings, on_round)
+        trained = train(kept, settings)
     reference = train(InProcessEngine(shards, TASKS), Settings(seed=3)).predictor.predict(X)
     return {"replayed": kept.n_replayed, "apart": float(np.abs(trained.predictor.predict(X) - reference).max())}
+
+
+def many():
+    """More engines one after another than MPI has communicators at a time."""
+    for _ in range(1500):
+        with MPIEngine({str(COMM.rank): COMM.rank + 1.0}, {"tell": tell}) as engine:
+            total = engine.sum("tell", {})
+    with MPINetworkEngine({str(COMM.rank): 1.0}, {"tell": tell}, lambda names: make_topology("ring", names)) as engine:
+        engine.sum("tell", {})
+    return {"total": float(total["number"]), "rounds": engine.ledger.rounds}
+
+
+def tell(shard, memory, broadcast):
+    return memory, {"number": np.array(shard)}
 
 
 def asleep():
     """Ranks that wait for one which never answers."""
     _, shards = shards_of(COMM.size)
 
-    pids = COMM.gather(os.getpid())
-    if COMM.rank == 0:
-        print(json.dumps(pids), flush=True)
-
     def lazy(shard, memory, broadcast):
+        pids = COMM.gather(os.getpid())
+        if COMM.rank == 0:
+            print(json.dumps(pids), flush=True)
         time.sleep(120 if COMM.rank == 1 else 0)
         raise AssertionError
 
-    MPIEngine(own(shards), {"measure": lazy}).max("measure", {})
+    with MPIEngine(own(shards), {"measure": lazy}) as engine:
+        engine.max("measure", {})
 
 
 if __name__ == "__main__":

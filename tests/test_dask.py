@@ -21,7 +21,8 @@ import dask  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
 from dsfr.engines import dask as engine_module  # noqa: E402
-from dsfr.engines.dask import DaskEngine, cluster_client  # noqa: E402
+from dsfr.engines import dask_cluster  # noqa: E402
+from dsfr.engines.dask import DaskEngine  # noqa: E402
 
 KINDS = [
     {"solver": "admm", "width_pooling": "paper"},
@@ -155,6 +156,38 @@ def test_partitions_are_grouped_into_agents(client, frame):
     np.testing.assert_allclose(model.predict(frame[["a"]]), reference.predict(frame[["a"]]), rtol=0, atol=1e-8)
 
 
+def test_columns_of_parquet_files_are_read_in_the_same_partitions(client, frame, tmp_path):
+    """Read by themselves they are not: dask puts partitions together of which few columns are needed."""
+    wide = frame.assign(**{f"unused{j}": 1.0 for j in range(20)})
+    for number in range(6):
+        wide.iloc[number * 20 : number * 20 + 20].to_parquet(tmp_path / f"{number}.parquet", index=False)
+    rows = dd.read_parquet(tmp_path)
+    told = {"solver": "exact", "random_state": 0, "n_rules": 2}
+    reference = SFRRegressor(**told).fit(frame[["a", "b"]][:120], frame["y"][:120], agents=np.repeat(range(6), 20))
+    with client.as_current():
+        model = SFRRegressor(engine="dask", **told).fit(rows[["a", "b"]], rows["y"])
+    assert model.agents_ == list("012345")
+    np.testing.assert_allclose(
+        model.predict(frame[["a", "b"]]), reference.predict(frame[["a", "b"]]), rtol=0, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize(
+    "prepare", [lambda d: d.persist(), lambda d: d.assign(a=d["a"].cumsum())], ids=["held", "shared"]
+)
+def test_partitions_that_are_held_or_made_together_can_be_trained_on(client, frame, prepare):
+    told = {"rounds": "few", "n_rules": 2, "random_state": 0}
+    with client.as_current():
+        lazy = prepare(dd.from_pandas(frame, npartitions=3))
+        whole = lazy.compute()
+        owners = np.concatenate([np.full(len(lazy.partitions[i]), i) for i in range(3)])
+        model = SFRRegressor(engine="dask", **told).fit(lazy[["a", "b"]], lazy["y"])
+    reference = SFRRegressor(**told).fit(whole[["a", "b"]], whole["y"], agents=owners)
+    np.testing.assert_allclose(
+        model.predict(frame[["a", "b"]]), reference.predict(frame[["a", "b"]]), rtol=0, atol=1e-8
+    )
+
+
 def test_an_empty_partition_does_not_matter(client, frame):
     frame = frame.assign(number=np.arange(len(frame)))
     lazy = dd.from_pandas(frame, npartitions=3)
@@ -206,9 +239,41 @@ def test_the_command_trains_on_the_cluster_at_an_address(client, frame, tmp_path
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("held", [0.0, 1.0], ids=["read again every round", "held"])
+def test_files_too_large_for_a_worker_are_read_in_batches(client, frame, tmp_path, monkeypatch, held):
+    monkeypatch.setattr(dask_cluster, "TASK_SHARE", 0.0)
+    monkeypatch.setattr(engine_module, "HELD_SHARE", held)
+    test_the_command_trains_on_the_cluster_at_an_address(client, frame, tmp_path)
+
+
+def worker_info(status="paused", executing=0):
+    return {"status": status, "metrics": {"task_counts": {"executing": executing}, "memory": 9}, "memory_limit": 5e8}
+
+
+def test_workers_that_are_stuck_for_want_of_memory_are_told(client, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(dask_cluster, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(dask_cluster, "workers_of", lambda client: [worker_info(), worker_info()])
+    never = client.submit(time.sleep, 3, pure=False)
+    with pytest.raises(EngineError, match=r"all 2 workers have paused for want of memory .the smallest has 500 MB."):
+        dask_cluster.wait_watchfully(client, never)
+    never.cancel()
+
+
+@pytest.mark.parametrize("other", [worker_info("running"), worker_info(executing=1)])
+def test_workers_of_which_one_goes_on_are_waited_for(client, monkeypatch, other):
+    monkeypatch.setattr(dask_cluster, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(dask_cluster, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(dask_cluster, "workers_of", lambda client: [worker_info(), other])
+    dask_cluster.wait_watchfully(client, client.submit(time.sleep, 0.8, pure=False))
+
+
 def test_no_scheduler_at_an_address_is_told(monkeypatch):
-    monkeypatch.setattr(engine_module, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
     start = time.perf_counter()
-    with pytest.raises(EngineError, match="no dask scheduler answers at"), cluster_client("tcp://127.0.0.1:9"):
+    with (
+        pytest.raises(EngineError, match="no dask scheduler answers at"),
+        dask_cluster.cluster_client("tcp://127.0.0.1:9"),
+    ):
         pass
     assert time.perf_counter() - start < 20

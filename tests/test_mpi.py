@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,24 +25,29 @@ ROOT = Path(__file__).parent.parent
 SECONDS = 120
 
 
-def mpiexec(n_ranks, *command, timeout=SECONDS):
+def mpiexec(n_ranks, *command, launcher=(), n_cores=None):
     """Run a command on so many ranks; exit code, standard output and error, and how long it took."""
+
+    def share():
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n_cores])
+
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     start = time.perf_counter()
     done = subprocess.run(
-        [MPIEXEC, "-n", str(n_ranks), *map(str, command)],
+        [MPIEXEC, *launcher, "-n", str(n_ranks), *map(str, command)],
+        preexec_fn=share,
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=SECONDS,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr, time.perf_counter() - start
 
 
-def program(n_ranks, *arguments):
-    return mpiexec(n_ranks, sys.executable, "-m", "tests.mpi_program", *arguments)
+def program(n_ranks, *arguments, **told):
+    return mpiexec(n_ranks, sys.executable, "-m", "tests.mpi_program", *arguments, **told)
 
 
 def dsfr_fit(n_ranks, *arguments):
@@ -63,6 +69,30 @@ def test_a_rank_may_have_several_agents():
     assert json.loads(out)["agents"] == 5
 
 
+def test_ranks_with_different_graphs_are_told():
+    code, _, err, _ = program(4, "failing", "graph")
+    assert code != 0
+    assert "ranks have different graphs: give all the same topology" in err
+
+
+TWO_MACHINES = ("-launcher", "fork", "-hosts", "one,other", "-ppn", "2")
+"""Two machines, as far as MPI can tell; in truth both are this one."""
+
+
+@pytest.mark.parametrize("launcher", [(), TWO_MACHINES], ids=["one machine", "two machines"])
+def test_more_ranks_than_cores_give_the_same_model(launcher):
+    code, out, err, _ = program(4, "several", n_cores=1, launcher=launcher)
+    assert code == 0, err
+    assert json.loads(out)["crowded"]
+    assert json.loads(out)["apart"] < 1e-8
+
+
+def test_a_core_for_every_rank_is_no_crowd():
+    code, out, err, _ = program(2, "several", launcher=TWO_MACHINES[:4])
+    assert code == 0, err
+    assert not json.loads(out)["crowded"]
+
+
 def test_an_exception_in_a_task_is_the_same_error_on_all_ranks():
     code, out, _, _ = program(3, "failing", "task")
     assert code == 2
@@ -73,6 +103,7 @@ def test_an_exception_outside_a_task_ends_the_job_for_all_with_one_message():
     code, _, err, _ = program(3, "failing", "outside")
     assert code != 0
     assert err.count("Error: rank 1: the disk is full") == 1
+    assert err.count("Error: rank") == 1
 
 
 def test_an_exception_on_a_graph_ends_the_job_for_all():
@@ -82,23 +113,41 @@ def test_an_exception_on_a_graph_ends_the_job_for_all():
 
 
 @pytest.mark.parametrize(("how", "complaint"), [("settings", "ranks were told different things"), ("layout", "ranks")])
-def test_ranks_that_are_not_told_the_same_are_noticed(how, complaint):
-    code, out, err, _ = program(2, "failing", how)
+@pytest.mark.parametrize("n_cores", [None, 1], ids=["", "crowded"])
+def test_ranks_that_are_not_told_the_same_are_noticed(how, complaint, n_cores):
+    code, out, err, _ = program(2, "failing", how, n_cores=n_cores)
     assert code != 0
     assert complaint in out + err
 
 
-def test_a_killed_rank_ends_the_job_within_seconds_and_leaves_no_process():
-    command = [MPIEXEC, "-n", "3", sys.executable, "-m", "tests.mpi_program", "asleep"]
+@pytest.mark.parametrize(
+    ("victim", "launcher"), [(0, ()), (1, ()), (2, TWO_MACHINES)], ids=["rank 0", "rank 1", "another machine"]
+)
+def test_a_killed_rank_is_named_once_and_ends_the_job_within_seconds_for_all(victim, launcher):
+    command = [MPIEXEC, *launcher, "-n", "4", sys.executable, "-m", "tests.mpi_program", "asleep"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         pids = json.loads(job.stdout.readline())
-        os.kill(pids[1], signal.SIGKILL)
+        os.kill(pids[victim], signal.SIGKILL)
         start = time.perf_counter()
         assert job.wait(timeout=20) != 0
         assert time.perf_counter() - start < 10
         told = job.stdout.read() + job.stderr.read()
-    assert "KILLED" in told.upper() or "SIGNAL" in told.upper()
+    assert told.count("Error: rank") == 1, told
+    assert f"Error: rank {victim} (process {pids[victim]} on " in told
+    assert "was killed or has crashed, and the job ends" in told
+    time.sleep(0.2)
     assert not [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists() and is_running(pid)]
+    assert not witnesses_of(pids)
+
+
+def witnesses_of(pids):
+    """What is left of those who wait for the death of a process."""
+    marks = [f"(process {pid} on ".encode() for pid in pids]
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += [path for mark in marks if mark in path.read_bytes() and is_running(path.parent.name)]
+    return found
 
 
 def is_running(pid):
@@ -120,6 +169,24 @@ def test_agents_without_a_coordinator_resume_from_their_own_journals(tmp_path):
     assert code == 0, err
     assert json.loads(again)["replayed"] > 10
     assert json.loads(again)["apart"] == json.loads(first)["apart"]
+
+
+def test_agents_far_apart_in_a_graph_resume_from_the_last_round_that_all_have(tmp_path):
+    """Without a coordinator ranks may be rounds apart, because each waits for its neighbors only."""
+    code, _, _, _ = program(9, "killed", tmp_path, 0, 30, "path")
+    assert code != 0
+    last = [max(home.glob("memory-*")).name for home in sorted(tmp_path.iterdir())]
+    assert len(set(last)) > 2
+    code, out, err, _ = program(9, "resumed", tmp_path, "path")
+    assert code == 0, err
+    assert json.loads(out)["replayed"] == int(last[0].removeprefix("memory-"))
+
+
+@pytest.mark.parametrize("n_cores", [None, 1], ids=["", "crowded"])
+def test_engines_give_back_what_they_have_taken(n_cores):
+    code, out, err, _ = program(2, "many", n_cores=n_cores)
+    assert code == 0, err[-2000:]
+    assert json.loads(out) == {"total": 3.0, "rounds": 1}
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +218,34 @@ def test_the_command_gives_the_model_of_one_process(sites):
         model = dsfr.load(folder / "mpi.dsfr")
         assert np.abs(model.predict(X) - expected).max() < 1e-8
         assert model.training["n_agents"] == 5
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["names", "numbers"])
+def test_the_command_takes_links_from_a_file(sites, tmp_path, named):
+    folder, X = sites
+    links = [(0, 1), (1, 2), (2, 3), (1, 4)]
+    text = "\n".join(f"site-{one}, site-{other}" if named else f"{one} {other}  # numbers" for one, other in links)
+    (tmp_path / "links.txt").write_text(text)
+    command = ["--target", "y", "--topology", tmp_path / "links.txt", "-o"]
+    code, _, err, _ = dsfr_fit(5, folder / "sites/site-{rank}.parquet", *command, tmp_path / "mpi.dsfr")
+    assert (code, err) == (0, "")
+    here = ["fit", "--engine", "inprocess", folder / "sites", *command, tmp_path / "here.dsfr"]
+    subprocess.run([sys.executable, "-m", "dsfr", *here], check=True, capture_output=True, timeout=SECONDS)
+    found, expected = (dsfr.load(tmp_path / name) for name in ("mpi.dsfr", "here.dsfr"))
+    assert np.abs(found.predict(X) - expected.predict(X)).max() < 1e-8
+    messages = {agent["agent"]: agent["messages"] for agent in found.training["agents"]}
+    assert messages["site-1"] == 3 * messages["site-0"] > 0
+
+
+@pytest.mark.parametrize("text", ["0 1\n1 2\n3 4", "0 1\n1 2\n2 3\n3 9", "0 1 2"], ids=["apart", "unknown", "no pair"])
+def test_a_bad_file_of_links_is_one_message(sites, tmp_path, text):
+    folder, _ = sites
+    (tmp_path / "links.txt").write_text(text)
+    command = ["--target", "y", "--topology", tmp_path / "links.txt", "-o", tmp_path / "model.dsfr"]
+    code, out, err, _ = dsfr_fit(5, folder / "sites/site-{rank}.parquet", *command)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("Error: rank 0: ")
+    assert not (tmp_path / "model.dsfr").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Several files, each an agent, in one process: what is read, what is refused, and checkpoints on the command line."""
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -8,7 +10,8 @@ from click.testing import CliRunner
 
 import dsfr
 from dsfr.cli import main
-from dsfr.sites import find_sites
+from dsfr.columns import TableError
+from dsfr.sites import Columns, find_sites, read_light, read_shards
 from tests.tables import make_table
 
 
@@ -93,3 +96,26 @@ def test_an_additional_column_is_named(folder):
     assert done.exit_code == 2
     assert "site-1.parquet: has the column(s) c that the first file lacks" in done.output
     assert fit(folder, "--features", "a,b").exit_code == 0
+
+
+@pytest.mark.parametrize("labeled_only", [False, True])
+def test_a_file_that_is_read_in_every_pass_has_the_same_rows_and_can_be_sent(folder, labeled_only):
+    path = folder / "site-1.parquet"
+    columns = Columns(features=("b", "a"), target="y", exact=True, labeled_only=labeled_only)
+    held, passed = (read_light("1", str(path), most, columns=columns) for most in (1e9, 0.0))
+    passed = pickle.loads(pickle.dumps(passed))  # noqa: S301
+    assert (held.nbytes > 0, passed.nbytes) == (True, 0)
+    assert (passed.n_samples, passed.n_features, passed.key) == (held.n_samples, held.n_features, held.key)
+    assert passed.rows.n_labeled == held.rows.n_labeled == 10
+    for _ in range(2):
+        for found, expected in zip(zip(*passed.batches(), strict=True), zip(*held.batches(), strict=True), strict=True):
+            np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))
+    np.testing.assert_array_equal(read_shards({"1": path}, columns)["1"].rows.X, held.rows.X)
+
+
+@pytest.mark.parametrize("most", [0.0, 1e9])
+def test_a_file_without_rows_is_named(folder, most):
+    path = folder / "site-1.parquet"
+    pa.parquet.write_table(pa.parquet.read_table(path)[:0], path)
+    with pytest.raises(TableError, match=r"site-1.parquet: has a header and no rows"):
+        read_light("1", str(path), most, columns=Columns(features=("a", "b"), target="y", exact=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,14 +12,15 @@ import numpy as np
 from dsfr.columns import TableError, listed
 from dsfr.core.compiled import worthwhile
 from dsfr.protocol import Shard
-from dsfr.protocol.rows import ArrayRows
+from dsfr.protocol.rows import ArrayRows, Batch
 from dsfr.protocol.shard import agent_key
-from dsfr.streaming.scanning import Scan
+from dsfr.streaming.scanning import Block, Scan
 from dsfr.streaming.sources import ENDINGS, column_names, find_files
 
 MEMORY_BYTES = 2**28
 """Rows of larger files stay in a temporary file and are read batch by batch."""
 RANK = "{rank}"
+NO_ROWS = "has a header and no rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,21 +79,83 @@ def read_shard(name: str, path: str | Path, columns: Columns) -> Shard:
         Naming the file, and what is wrong with it.
     """
     path = Path(path)
-    try:
-        names = column_names(path, columns.delimiter)
-        _check_columns(names, columns)
-        told = (columns.features, columns.target, None, columns.delimiter, None, columns.labeled_only)
-        rows = Scan((path,), tuple(names), *told)
+    with _naming(path):
+        rows = _scan(path, columns)
         if path.stat().st_size > MEMORY_BYTES:
             (shard,) = rows.shards(1, 0).values()
             return replace(shard, key=agent_key(name))
-        blocks = list(rows.blocks())
+        return _in_memory(name, rows)
+
+
+def read_light(name: str, path: str, most_bytes: float, *, columns: Columns) -> Shard:
+    """The rows of one file, in memory if they take up at most so many bytes there; else read anew in every pass.
+
+    Nothing is put into other files, so what is returned can be sent to another process that sees the same one.
+    """
+    file = Path(path)
+    with _naming(file):
+        rows = _scan(file, columns)
+        n_rows = rows.count_rows()
+        if n_rows * (len(columns.features) + 1) * 8 <= most_bytes:
+            return _in_memory(name, rows)
+        n_labeled = rows.count_labels()
+        passed = FileRows(rows, n_labeled if columns.labeled_only else n_rows, n_labeled)
+        if not passed.n_samples:
+            raise TableError(NO_ROWS)
+        return Shard(passed, agent_key(name), worthwhile(passed.n_samples))
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows that are read from their file in every pass; only a batch of them is ever in memory."""
+
+    scan: Scan
+    n_samples: int
+    n_labeled: int
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.scan.feature_names)
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+        for block in self.scan.blocks():
+            yield block.X, block.y
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let an error tell of which file it is."""
+    try:
+        yield
     except TableError as error:
-        raise TableError(f"{path}: {str(error).removeprefix(f'{path} ')}") from None
+        raise TableError(f"{path}: {str(error).removeprefix(f'{path} ').removeprefix(f'{path}: ')}") from None
+
+
+def _scan(path: Path, columns: Columns) -> Scan:
+    names = column_names(path, columns.delimiter)
+    _check_columns(names, columns)
+    told = (columns.features, columns.target, None, columns.delimiter, None, columns.labeled_only)
+    return Scan((path,), tuple(names), *told)
+
+
+def _in_memory(name: str, rows: Scan) -> Shard:
+    blocks = list(rows.blocks())
     if not blocks:
-        raise TableError(f"{path} has a header and no rows")
-    X, y = np.concatenate([block.X for block in blocks]), np.concatenate([block.y for block in blocks])
-    return Shard(ArrayRows(X, y), agent_key(name), worthwhile(len(y)))
+        raise TableError(NO_ROWS)
+    n_rows = sum(len(block.y) for block in blocks)
+    X, y, start = np.empty((n_rows, blocks[0].X.shape[1])), np.empty(n_rows), 0
+    for block in _given_up(blocks):  # so that there are never two copies of all rows
+        X[start : start + len(block.y)], y[start : start + len(block.y)] = block.X, block.y
+        start += len(block.y)
+    return Shard(ArrayRows(X, y), agent_key(name), worthwhile(n_rows))
+
+
+def _given_up(blocks: list[Block]) -> Iterator[Block]:
+    blocks.reverse()
+    while blocks:
+        yield blocks.pop()
 
 
 def _name(path: Path) -> str:

@@ -15,7 +15,7 @@ from dsfr.engines import Engine, choose_engine
 from dsfr.fitting import FitOptions, FitOutcome, feature_columns, make_estimator
 from dsfr.methods import METHODS
 from dsfr.protocol import TASKS, Settings
-from dsfr.sites import Columns, find_sites, read_shards
+from dsfr.sites import Columns, find_sites, read_light, read_shards
 from dsfr.streaming.sources import column_names
 
 ENGINES = ("inprocess", "mpi", "dask")
@@ -46,13 +46,14 @@ def fit_sites(pattern: str, options: FitOptions, spread: SpreadOptions, on_round
     if spread.engine == "inprocess":
         shards = read_shards(sites, columns)
         return _fit(columns, options, spread, on_round, lambda settings: _local_engine(shards, options, settings))
-    from dsfr.engines.dask import cluster_client, file_engine
+    from dsfr.engines.dask import file_engine
+    from dsfr.engines.dask_cluster import cluster_client
 
     if options.topology is not None:
         raise TableError("--topology does not go with --engine dask, whose workers all talk to each other: take mpi")
     paths = {name: str(path.resolve()) for name, path in sites.items()}
     with cluster_client(spread.scheduler) as client:
-        engine = file_engine(client, paths, TASKS, partial(read_file, columns=columns))
+        engine = file_engine(client, paths, TASKS, partial(read_light, columns=columns))
         return _fit(columns, options, spread, on_round, lambda settings: engine)
 
 
@@ -80,11 +81,6 @@ def columns_of(path: Path, options: FitOptions) -> Columns:
         labeled_only=METHODS[options.method].needs_all_labels,
         delimiter=options.delimiter,
     )
-
-
-def read_file(name: str, path: str, *, columns: Columns) -> Any:
-    """The rows of an agent's file; runs where the file is."""
-    return read_shards({name: Path(path)}, columns)[name]
 
 
 def _refuse_one_table(options: FitOptions) -> None:

@@ -155,6 +155,18 @@ def test_one_changed_value_is_another_training(tmp_path):
         with_checkpoint(engine, tmp_path, KINDS[0], resume=True)
 
 
+def test_another_graph_between_the_same_agents_is_another_training(tmp_path):
+    """Also where it goes by the same name: a file may have changed."""
+    told, graphs = KINDS[-1], ([("0", "1"), ("1", "2")], [("0", "2"), ("2", "1")])
+    X, _, y = make_table(1, n_rows=60)
+    shards = make_shards(X, y, np.arange(60) % 3)
+    first, other = (NetworkEngine(shards, TASKS, make_topology(graph, list(shards))) for graph in graphs)
+    with pytest.raises(Killed):
+        train(with_checkpoint(Mortal(first, 9), tmp_path, told), settings_of(told))
+    with pytest.raises(CheckpointError, match="is of another graph between the same agents"):
+        with_checkpoint(other, tmp_path, told, resume=True)
+
+
 def test_a_journal_of_another_protocol_is_noticed(tmp_path):
     stopped(tmp_path)
     resumed = with_checkpoint(make_engine(KINDS[0]), tmp_path, KINDS[0], resume=True)

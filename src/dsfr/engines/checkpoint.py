@@ -20,8 +20,8 @@ from dsfr.engines.identity import FORMAT, as_json, difference
 from dsfr.engines.journal import Journal, Record
 from dsfr.engines.ledger import Ledger
 
-KEPT = 2
-"""Memories of an agent that are kept: a process may be one of them ahead of another when all are killed."""
+AHEAD = 1
+"""Rounds that a process may be ahead of another when all are killed, if every round waits for all."""
 IDENTIFY = "identify"
 """The task whose sum tells whether the rows are those of before."""
 
@@ -161,11 +161,18 @@ class Checkpointed:
     def _snapshot(self) -> None:
         self._engine.save_memories(lambda agent: self._memory(agent, self._round))
         for agent in self._engine.own_agents:
-            for number in self._remembered(agent)[:-KEPT]:
+            for number in self._remembered(agent)[: -1 - self._most_ahead]:
                 self._memory(agent, number).unlink(missing_ok=True)
 
+    @property
+    def _most_ahead(self) -> int:
+        """Rounds that a process may be ahead of another; as many memories are kept besides the last."""
+        return AHEAD
+
     def _head(self, about: Mapping[str, Any]) -> Record:
-        told = {"format": FORMAT, "settings": as_json(about), "agents": as_json(sorted(self._engine.agents))}
+        links = {name: sorted(near) for name, near in getattr(self._engine, "links", {}).items()}
+        told = {"settings": as_json(about), "agents": as_json(sorted(self._engine.agents)), "links": as_json(links)}
+        told["format"] = FORMAT
         return Record(self._engine.sum(IDENTIFY, {}), told)
 
     def _open(self, head: Record, *, resume: bool) -> None:
@@ -246,6 +253,11 @@ class CheckpointedNetwork(Checkpointed):
         self._wake()
         answers: dict[str, Bundle] = self._engine.read(task, broadcast)
         return answers
+
+    @property
+    def _most_ahead(self) -> int:
+        """As many as there are links between them: every agent waits for its neighbors only."""
+        return max(AHEAD, self.diameter)
 
     @property
     def _shares_journals(self) -> bool:

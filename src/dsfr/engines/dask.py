@@ -8,11 +8,7 @@ every few rounds wherever there is a folder that all workers see.
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -21,80 +17,27 @@ from weakref import finalize
 
 import numpy as np
 
-from dsfr.bundles import Bundle, check_bundle, from_bytes, payload_bytes, to_bytes
-from dsfr.engines.base import EngineError, Task, Tasks
+from dsfr.bundles import Bundle, from_bytes, payload_bytes, to_bytes
+from dsfr.engines.base import EngineError, Tasks
+from dsfr.engines.dask_cluster import bytes_per_task, free_bytes, import_dask, wait_watchfully
+from dsfr.engines.dask_worker import Recipe, add_parts, load_state, run_task, save_state
 from dsfr.engines.ledger import Ledger
-from dsfr.engines.memory import read_memory, write_memory
-from dsfr.engines.reduction import reduce_bundles
-from dsfr.engines.tally import Tally
+from dsfr.engines.tally import Exchange, Tally
 
 FAN_IN = 8
 """Contributions that one task adds up."""
 SAVE_EVERY = 10
 """Rounds after which memories are put into files, if there is a folder for them."""
 HELD_SHARE = 0.4
-"""Rows stay in the workers' memory if they take up at most this share of it; else every round reads them again."""
-CONNECT_SECONDS = 20
+"""Rows stay with the workers if they take up at most this share of their free memory; else every round reads them."""
 
 
-def import_dask() -> tuple[Any, Any]:
-    """The modules ``dask`` and ``distributed``.
-
-    Raises
-    ------
-    ImportError
-        Saying what to install, if they are missing.
-    """
-    try:
-        import dask
-        import distributed
-    except ImportError as error:
-        raise ImportError(f"engine 'dask' needs dask and distributed ({error}): pip install 'dsfr[dask]'") from error
-    return dask, distributed
-
-
-@contextmanager
-def cluster_client(scheduler: str | None = None) -> Iterator[Any]:
-    """A client of the scheduler at an address; without one, of a cluster on this machine, one worker per core.
-
-    Raises
-    ------
-    EngineError
-        If nobody answers at the address.
-    """
-    _, distributed = import_dask()
-    if scheduler is not None:
-        try:
-            client = distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise EngineError(
-                f"no dask scheduler answers at {scheduler!r} ({error}): start one, or give its address"
-            ) from None
-        with client:
-            yield client
-        return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    settings = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.ERROR}
-    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster, set_as_default=False) as client:
-        yield client
-
-
-def file_engine(client: Any, paths: Mapping[str, str], tasks: Tasks, read: Callable[[str, str], Any]) -> DaskEngine:
-    """An engine over files, each read by ``read(name, path)`` on whatever worker it is needed."""
-    return DaskEngine(client, {name: Recipe(read, name, path) for name, path in paths.items()}, tasks)
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How to read an agent's rows; followed within the task that needs them, so that they are gone when it ends."""
-
-    read: Callable[[str, str], Any]
-    name: str
-    path: str
-
-    def __call__(self) -> Any:
-        """The rows."""
-        return self.read(self.name, self.path)
+def file_engine(
+    client: Any, paths: Mapping[str, str], tasks: Tasks, read: Callable[[str, str, float], Any]
+) -> DaskEngine:
+    """An engine over files, each read by ``read(name, path, most_bytes)`` on whatever worker it is needed."""
+    most = bytes_per_task(client)
+    return DaskEngine(client, {name: Recipe(read, name, path, most) for name, path in paths.items()}, tasks)
 
 
 class DaskEngine:
@@ -175,14 +118,14 @@ class DaskEngine:
     def save_memories(self, path_of: Callable[[str], Path]) -> None:
         """Let the workers write every agent's memory to its path, and go on from there."""
         paths = {name: str(path_of(name).absolute()) for name in self._shards}
-        save = self._dask.delayed(_save, pure=False)
+        save = self._dask.delayed(save_state, pure=False)
         self._wait(self._client.compute([save(self._states[name], path) for name, path in paths.items()]))
-        self._states = {name: self._dask.delayed(_load)(path) for name, path in paths.items()}
+        self._states = {name: self._dask.delayed(load_state)(path) for name, path in paths.items()}
 
     def load_memories(self, path_of: Callable[[str], Path]) -> None:
         """Let every agent go on with the memory at its path."""
         paths = {name: str(path_of(name).absolute()) for name in self._shards}
-        self._states = {name: self._dask.delayed(_load)(path) for name, path in paths.items()}
+        self._states = {name: self._dask.delayed(load_state)(path) for name, path in paths.items()}
 
     def _reduce(self, task: str, verb: str, broadcast: Bundle) -> Bundle:
         parts = self._run(task, verb, broadcast)
@@ -194,7 +137,7 @@ class DaskEngine:
         """Run a task on every agent; contributions, reduced on the workers."""
         if task not in self._tasks:
             raise EngineError(f"unknown task {task!r}; this engine has {', '.join(sorted(self._tasks))}")
-        run, add = (self._dask.delayed(function, pure=False) for function in (_run_task, _add))
+        run, add = (self._dask.delayed(function, pure=False) for function in (run_task, add_parts))
         told = self._dask.delayed(to_bytes(broadcast))
         found = {
             name: run(name, self._tasks[task], shard, self._states[name], told) for name, shard in self._shards.items()
@@ -215,8 +158,7 @@ class DaskEngine:
         """Hold the rows if there is room for them; put memories into files now and then."""
         if not self._decided:
             self._decided = True
-            limits = [worker["memory_limit"] or 0 for worker in self._client.scheduler_info(-1)["workers"].values()]
-            if n_bytes <= HELD_SHARE * sum(limits):
+            if n_bytes <= HELD_SHARE * free_bytes(self._client):
                 self._hold_rows()
         if self._scratch is not None and self._rounds % SAVE_EVERY == 0:
             places = {name: self._scratch / f"{number}-{self._rounds}" for number, name in enumerate(self._shards)}
@@ -231,6 +173,7 @@ class DaskEngine:
 
     def _wait(self, futures: Any) -> Any:
         try:
+            wait_watchfully(self._client, futures)
             return self._client.gather(futures)
         except EngineError:
             raise
@@ -248,37 +191,8 @@ class DaskEngine:
         sent = np.array(up, dtype=np.int64)
         received = np.full(len(up), payload_bytes(broadcast), dtype=np.int64)
         traffic = np.stack([np.full(len(up), 2), sent, received])
-        self._tally.add(task, verb, traffic, messages=2 * len(up), up=int(sent.sum()), down=int(received.sum()))
+        self._tally.add(task, verb, Exchange(traffic, 2 * len(up), int(sent.sum()), int(received.sum())))
 
 
 def _groups(parts: list[Any]) -> list[list[Any]]:
     return [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
-
-
-def _run_task(name: str, task: Task, shard: Any, state: tuple[Any, ...], told: bytes) -> tuple[bytes, list[bytes], int]:
-    """On a worker: memory and contribution of one agent, serialised, and the bytes of its rows."""
-    memory = from_bytes(state[0]) if state[0] else {}
-    try:
-        shard = shard() if isinstance(shard, Recipe) else shard
-        kept, contribution = task(shard, memory, from_bytes(told))
-        check_bundle(contribution)
-    except Exception as error:
-        kind = "" if isinstance(error, (ValueError, OSError)) else f"{type(error).__name__}: "
-        raise EngineError(f"agent {name!r}: {kind}{error}") from error
-    return to_bytes(kept), [to_bytes(contribution)], getattr(shard, "nbytes", 0)
-
-
-def _add(task: str, verb: str, parts: list[tuple[Any, list[bytes], int]]) -> tuple[None, list[bytes], int]:
-    """On a worker: contributions of some agents reduced, or put behind one another if they are gathered."""
-    contributions = [data for _, found, _ in parts for data in found]
-    if verb != "gather":
-        contributions = [to_bytes(reduce_bundles(task, verb, [from_bytes(data) for data in contributions]))]
-    return None, contributions, sum(n_bytes for _, _, n_bytes in parts)
-
-
-def _save(state: tuple[bytes, Any, Any], path: str) -> None:
-    write_memory(Path(path), from_bytes(state[0]) if state[0] else {})
-
-
-def _load(path: str) -> tuple[bytes, list[bytes], int]:
-    return to_bytes(read_memory(Path(path))), [], 0

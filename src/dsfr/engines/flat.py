@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,10 +42,10 @@ def unflatten(flat: npt.NDArray[np.float64], layout: Layout) -> Bundle:
     """
     bundle, start = Bundle(), 0
     for name, dtype, shape in layout:
-        size = int(np.prod(shape, dtype=np.int64))
+        size = math.prod(shape)
         part = flat[start : start + size].reshape(shape)
         start += size
-        if np.dtype(dtype).kind != "f" and part.size and float(np.abs(part).max()) >= MAX_WHOLE:
+        if dtype[1] != "f" and part.size and float(np.abs(part).max()) >= MAX_WHOLE:
             raise EngineError(f"{name!r} holds whole numbers beyond 2^53, which this engine cannot add up exactly")
         bundle[name] = part.astype(dtype)
     return bundle
@@ -51,10 +53,21 @@ def unflatten(flat: npt.NDArray[np.float64], layout: Layout) -> Bundle:
 
 def checksum(bundle: Bundle) -> int:
     """A 32-bit number that two different bundles hardly share."""
-    crc = zlib.crc32(repr(layout_of(bundle)).encode())
+    crc = layout_number(layout_of(bundle))
     for name in sorted(bundle):
         crc = zlib.crc32(bundle[name].tobytes(), crc)
     return crc
+
+
+@lru_cache(maxsize=1024)
+def layout_number(layout: Layout) -> int:
+    """A 32-bit number that two different layouts hardly share."""
+    return zlib.crc32(repr(layout).encode())
+
+
+def size_of(layout: Layout) -> int:
+    """How many numbers a bundle of a layout holds."""
+    return sum(math.prod(shape) for _, _, shape in layout)
 
 
 def pack_bundles(bundles: Sequence[Bundle]) -> bytes:

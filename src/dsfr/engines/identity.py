@@ -1,4 +1,4 @@
-"""Whether a checkpoint is of this training: the same settings, agents and rows."""
+"""Whether a checkpoint is of this training: the same settings, agents, links and rows."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def difference(found: Record, now: Record) -> str:
         return (
             f"the checkpoint is of {len(was)} agents ({_few(was)}), and now there are {len(are)} ({_few(are)}): resume "
             "with the same ones, spread over any number of processes, or train anew"
+        )
+    if found.about.get("links") != now.about["links"]:
+        return (
+            "the checkpoint is of another graph between the same agents: resume with the same topology, or train anew"
         )
     same = found.arrays.keys() == now.arrays.keys() and all(
         np.array_equal(found.arrays[name], now.arrays[name]) for name in now.arrays

@@ -68,6 +68,11 @@ class LinkedRanks(Ranks):
             self.wait(self._graph.Ineighbor_allgather(np.ascontiguousarray(flat), received))
         return list(received)
 
+    def close(self) -> None:
+        """Give communicators back."""
+        self._graph.Free()
+        super().close()
+
     def exchange_failures(self, error: Exception | None) -> None:
         """Raise an error of one's own or of a neighbor; others learn of it when the job ends.
 
@@ -88,9 +93,12 @@ class LinkedRanks(Ranks):
             if has_failed[0]:
                 raise RankError(f"rank {near}: {self._cause(near)}", near)
 
+    def _make_crowd(self) -> None:
+        """None: only linked ranks may talk."""
+
     def _cause(self, rank: int) -> str:
-        while not self._graph.Iprobe(rank, CAUSE, status := self.mpi.Status()):
-            pass
+        status = self.mpi.Status()
+        self._until(lambda: bool(self._graph.Iprobe(rank, CAUSE, status)))
         cause = np.empty(status.Get_count(self.mpi.BYTE), dtype=np.uint8)
         self.wait(self._graph.Irecv(cause, rank, CAUSE))
         return cause.tobytes().decode()

@@ -12,17 +12,27 @@ import numpy as np
 from dsfr.bundles import Bundle, payload_bytes
 from dsfr.engines.agent import Agent, make_agents
 from dsfr.engines.base import EngineError, Tasks
-from dsfr.engines.flat import Layout, checksum, flatten, layout_of, pack_bundles, unflatten, unpack_bundles
+from dsfr.engines.flat import (
+    Layout,
+    checksum,
+    flatten,
+    layout_number,
+    layout_of,
+    pack_bundles,
+    size_of,
+    unflatten,
+    unpack_bundles,
+)
 from dsfr.engines.ledger import Ledger
 from dsfr.engines.memory import Hosted
 from dsfr.engines.ranks import Ranks
 from dsfr.engines.reduction import reduce_bundles
-from dsfr.engines.tally import Counts, Tally
+from dsfr.engines.tally import Counts, Exchange, Tally
 
 HEADER_BYTES = 5 * 8
 """What ranks agree on before they add up: nobody has failed, all were told the same, all contribute the same names."""
-SHORT_HEADER_BYTES = 3 * 8
-"""The same where it goes along with the numbers."""
+N_SHORT = 3
+"""Numbers that say the same where they go along with those that are added up."""
 TOLD = 1 << 20
 """Numbers for what a rank was told are below this, so that the squares of ten thousand of them add up exactly."""
 
@@ -63,6 +73,7 @@ class MPIEngine(Hosted):
         crowds = enumerate(self._hosts)
         self._tally = Tally([hosted[0] if len(hosted) == 1 else f"rank {rank}" for rank, hosted in crowds])
         self._layouts: dict[tuple[str, Layout], Layout] = {}
+        self._exchanges: dict[int, Exchange] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +83,12 @@ class MPIEngine(Hosted):
     ) -> None:
         if error is not None:
             self.ranks.leave(error)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Give back what MPI has few of; on all ranks, after the last round."""
+        self.ranks.close()
 
     @property
     def rank(self) -> int:
@@ -101,13 +118,14 @@ class MPIEngine(Hosted):
     def sum(self, task: str, broadcast: Bundle) -> Bundle:
         """Elementwise sum over the agents of all ranks; the same bits on each."""
         own, error = self._run(task, broadcast, "sum")
-        expected = self._layouts.get((task, layout_of(broadcast)))
+        asked = task, layout_of(broadcast)
+        expected = self._layouts.get(asked)
         if expected is not None:
             total = self._sum_at_once(task, broadcast, own if error is None else None, expected)
             if total is not None:
                 return total
         self._agree(task, broadcast, own, error)
-        self._layouts[task, layout_of(broadcast)] = layout_of(own)
+        self._layouts[asked] = layout_of(own)
         return self._reduced(task, "sum", own)
 
     def max(self, task: str, broadcast: Bundle) -> Bundle:
@@ -122,7 +140,8 @@ class MPIEngine(Hosted):
         self._agree(task, broadcast, {}, error)
         received = [unpack_bundles(part) for part in self.ranks.gather(pack_bundles(contributions))]
         sizes = [sum(map(payload_bytes, bundles)) for bundles in received]
-        self._book(task, "gather", np.array(sizes, dtype=np.int64), sum(sizes))
+        sent = self._exchange(np.array(sizes, dtype=np.int64) + HEADER_BYTES, sum(sizes) + HEADER_BYTES)
+        self._tally.add(task, "gather", sent)
         return [bundle for bundles in received for bundle in bundles if bundle]
 
     def agree_lowest(self, number: int) -> int:
@@ -146,7 +165,7 @@ class MPIEngine(Hosted):
 
     def _agree(self, task: str, broadcast: Bundle, own: Bundle, error: Exception | None) -> None:
         """Go on only if no rank has failed, all were told the same, and all contribute the same names and shapes."""
-        same = self.ranks.agree(error, [_told(task, broadcast), zlib.crc32(repr(layout_of(own)).encode())])
+        same = self.ranks.agree(error, [number_of(task, broadcast), layout_number(layout_of(own))])
         if not same[0]:
             raise EngineError(f"ranks were told different things in task {task!r}: give all the same settings and seed")
         if not same[1]:
@@ -154,7 +173,7 @@ class MPIEngine(Hosted):
 
     def _reduced(self, task: str, verb: str, own: Bundle) -> Bundle:
         flat = flatten(own)
-        self._book(task, verb, np.full(self.ranks.size, flat.nbytes), flat.nbytes)
+        self._tally.add(task, verb, self._even_exchange(flat.nbytes + HEADER_BYTES))
         return unflatten(self.ranks.reduce(flat, verb), layout_of(own))
 
     def _sum_at_once(self, task: str, broadcast: Bundle, own: Bundle | None, expected: Layout) -> Bundle | None:
@@ -163,28 +182,33 @@ class MPIEngine(Hosted):
         Before the numbers go three more: whether this rank has none to add, a number for what it was told, and its
         square. All ranks were told the same if, and only if, the mean of the squares is the square of the mean.
         """
-        fits = own is not None and layout_of(own) == expected
-        flat = flatten(own) if own is not None and fits else np.zeros(_size(expected))
-        told = _told(task, broadcast) % TOLD
-        total = self.ranks.reduce(np.concatenate([[not fits, told, told * told], flat]), "sum")
+        numbers = np.zeros(N_SHORT + size_of(expected))
+        if own is not None and layout_of(own) == expected:
+            numbers[N_SHORT:] = flatten(own)
+        else:
+            numbers[0] = 1.0
+        told = number_of(task, broadcast) % TOLD
+        numbers[1:N_SHORT] = told, told * told
+        total = self.ranks.reduce(numbers, "sum")
         if total[0] or self.ranks.size * int(total[2]) != int(total[1]) ** 2:
             return None
-        self._book(task, "sum", np.full(self.ranks.size, flat.nbytes), flat.nbytes, SHORT_HEADER_BYTES)
-        return unflatten(total[3:], expected)
+        self._tally.add(task, "sum", self._even_exchange(numbers.nbytes))
+        return unflatten(total[N_SHORT:], expected)
 
-    def _book(self, task: str, verb: str, up: Counts, down: int, header: int = HEADER_BYTES) -> None:
-        """Count what every rank hands over and gets back; a lone rank sends nothing."""
+    def _even_exchange(self, n_bytes: int) -> Exchange:
+        """What is sent if all ranks hand over, and get back, the same number of bytes."""
+        if n_bytes not in self._exchanges:
+            self._exchanges[n_bytes] = self._exchange(np.full(self.ranks.size, n_bytes, dtype=np.int64), n_bytes)
+        return self._exchanges[n_bytes]
+
+    def _exchange(self, up: Counts, down: int) -> Exchange:
+        """What every rank hands over and gets back; a lone rank sends nothing."""
         several = self.ranks.size > 1
-        sent, received = (up + header) * several, np.full(len(up), down + header) * several
+        sent, received = up * several, np.full(len(up), down) * several
         traffic = np.stack([np.full(len(up), 2 * several), sent, received])
-        self._tally.add(
-            task, verb, traffic, messages=2 * len(up) * several, up=int(sent.sum()), down=int(received.sum())
-        )
+        return Exchange(traffic, 2 * len(up) * several, int(sent.sum()), int(received.sum()))
 
 
-def _told(task: str, broadcast: Bundle) -> int:
+def number_of(task: str, broadcast: Bundle) -> int:
+    """A 32-bit number that tells what a rank was told."""
     return checksum(broadcast) ^ zlib.crc32(task.encode())
-
-
-def _size(layout: Layout) -> int:
-    return sum(int(np.prod(shape, dtype=np.int64)) for _, _, shape in layout)

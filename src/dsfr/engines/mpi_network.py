@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -9,13 +10,13 @@ import numpy as np
 
 from dsfr.bundles import Bundle
 from dsfr.engines.base import EngineError, Tasks
-from dsfr.engines.flat import checksum, flatten, layout_of, unflatten
+from dsfr.engines.flat import flatten, layout_number, layout_of, unflatten
 from dsfr.engines.linked_ranks import LinkedRanks
-from dsfr.engines.mpi import HEADER_BYTES, MPIEngine
+from dsfr.engines.mpi import MPIEngine, number_of
 from dsfr.engines.paths import diameter
 from dsfr.engines.ranks import Ranks
 from dsfr.engines.reduction import reduce_neighbors
-from dsfr.engines.tally import Counts
+from dsfr.engines.tally import Counts, Exchange
 
 STATUS_BYTES = 1 + 2 * 8
 """What a rank tells each neighbor before a vector: that it is well, what it was told, and the layout of the vector."""
@@ -48,16 +49,27 @@ class MPINetworkEngine(MPIEngine):
         crowded = [rank for rank, hosted in enumerate(self._hosts) if len(hosted) > 1]
         if crowded:
             raise EngineError(f"rank {crowded[0]} has several agents; on a graph every rank must have one")
-        self._links = self.ranks.together(lambda: topology(self.agents))
+        self._links = self.ranks.together(lambda: {name: tuple(near) for name, near in topology(self.agents).items()})
+        (same,) = self.ranks.agree(None, [zlib.crc32(repr(sorted(self._links.items())).encode())])
+        if not same:
+            raise EngineError(
+                "ranks have different graphs: give all the same topology, or the same file on all machines"
+            )
         numbers = {name: rank for rank, name in enumerate(self.agents)}
         links = {numbers[name]: [numbers[near] for near in nearby] for name, nearby in self._links.items()}
         self.linked = LinkedRanks(self.ranks.comm, links)
+        self.ranks.close()
         self.ranks: Ranks = self.linked
 
     @property
     def diameter(self) -> int:
         """Links between the two agents that are farthest apart."""
         return diameter(self._links)
+
+    @property
+    def links(self) -> dict[str, tuple[str, ...]]:
+        """The neighbors of every agent."""
+        return self._links
 
     @property
     def n_links(self) -> int:
@@ -82,7 +94,7 @@ class MPINetworkEngine(MPIEngine):
         received = [unflatten(flat, layout_of(own)) for flat in self.linked.exchange(flatten(own))]
         kept = reduce_neighbors(task, own, received, maxima, len(received))
         agent.keep(kept)
-        self._book_exchange(task, flatten(own).nbytes + STATUS_BYTES)
+        self._tally.add(task, "neighbor_sum", self._neighborly(flatten(own).nbytes + STATUS_BYTES))
         return kept
 
     def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
@@ -90,8 +102,7 @@ class MPINetworkEngine(MPIEngine):
         return {name: agent.run(task, broadcast) for name, agent in self._hosted.items()}
 
     def _check_neighbors(self, task: str, broadcast: Bundle, own: Bundle) -> None:
-        layout = {name: np.asarray(shape, dtype=np.int64) for name, _, shape in layout_of(own)}
-        told = np.array([checksum(broadcast), checksum(layout)], dtype=np.int64)
+        told = np.array([number_of(task, broadcast), layout_number(layout_of(own))], dtype=np.int64)
         for near, heard in zip(self.linked.neighbors, self.linked.exchange(told), strict=True):
             if (heard != told).any():
                 raise EngineError(
@@ -99,17 +110,16 @@ class MPINetworkEngine(MPIEngine):
                     "settings, seed and columns"
                 )
 
-    def _book(self, task: str, verb: str, up: Counts, down: int, header: int = HEADER_BYTES) -> None:
-        """Count messages up and down the tree: sums and what is gathered have the same length everywhere."""
+    def _exchange(self, up: Counts, down: int) -> Exchange:
+        """Messages up and down the tree: sums and what is gathered have the same length everywhere."""
         degrees = np.zeros(self.ranks.size, dtype=np.int64)
         for link in self.linked.tree:
             degrees[list(link)] += 1
-        n_bytes, n_links = down + header, len(self.linked.tree)
-        traffic = degrees * np.array([[2], [n_bytes], [n_bytes]])
-        self._tally.add(task, verb, traffic, messages=2 * n_links, up=n_links * n_bytes, down=n_links * n_bytes)
+        n_links = len(self.linked.tree)
+        return Exchange(degrees * np.array([[2], [down], [down]]), 2 * n_links, n_links * down, n_links * down)
 
-    def _book_exchange(self, task: str, n_bytes: int) -> None:
+    def _neighborly(self, n_bytes: int) -> Exchange:
+        """Messages from every rank to all its neighbors."""
         degrees = np.array([len(nearby) for nearby in self._links.values()], dtype=np.int64)
         n_messages = int(degrees.sum())
-        traffic = degrees * np.array([[2], [n_bytes], [n_bytes]])
-        self._tally.add(task, "neighbor_sum", traffic, messages=n_messages, up=n_messages * n_bytes, down=0)
+        return Exchange(degrees * np.array([[2], [n_bytes], [n_bytes]]), n_messages, n_messages * n_bytes, 0)

@@ -61,6 +61,11 @@ class NetworkEngine(LocalEngine):
         self._n_broken_links = 0
 
     @property
+    def links(self) -> dict[str, tuple[str, ...]]:
+        """The neighbors of every agent."""
+        return self._neighbors
+
+    @property
     def n_links(self) -> int:
         """Number of edges."""
         return sum(len(node.neighbors) for node in self._nodes.values()) // 2

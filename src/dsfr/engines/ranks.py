@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.engines.base import EngineError
+from dsfr.engines.crowd import Crowd, count_cores
+from dsfr.engines.witness import call_witness, dismiss_witness
 
 T = TypeVar("T")
 
@@ -57,27 +59,39 @@ class Ranks:
     """A communicator of its own, with the few operations that engines need.
 
     Blocking calls of MPI spin: with more ranks than cores, those that wait keep those that work from working. So
-    everything here is started, and then looked after between offers of the core to others.
+    everything here is started, and then looked after between offers of the core to others; and where a machine has more
+    ranks than cores, sums go through sockets, on which ranks sleep.
     """
 
     def __init__(self, comm: Any = None) -> None:
         self.mpi = import_mpi()
+        call_witness(int(self.mpi.COMM_WORLD.rank))
         self.comm = (self.mpi.COMM_WORLD if comm is None else comm).Dup()
         self.rank, self.size = int(self.comm.rank), int(self.comm.size)
         self._farewell = self.comm.Dup()
+        self._node = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
+        self._cores = count_cores(self._node, self.mpi.MAX)
+        self._leaders = self.mpi.COMM_NULL
+        self._crowd = self._make_crowd()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a machine has more ranks than cores, so that sums go through sockets."""
+        return self._crowd is not None
 
     def share_cores(self) -> None:
         """Let the ranks of a machine share its cores evenly, unless the environment says how many threads to use."""
         if any(name in os.environ for name in ("DSFR_THREADS", "OMP_NUM_THREADS")):
             return
-        n_ranks = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED).size
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        os.environ["DSFR_THREADS"] = str(max(1, cores // n_ranks))
+        os.environ["DSFR_THREADS"] = str(max(1, self._cores // int(self._node.size)))
 
     def wait(self, request: Any) -> None:
         """Wait for an operation."""
+        self._until(request.Test)
+
+    def _until(self, done: Callable[[], bool]) -> None:
         start = time.perf_counter()
-        while not request.Test():
+        while not done():
             if time.perf_counter() - start < YIELDING:
                 os.sched_yield()
             else:
@@ -85,10 +99,7 @@ class Ranks:
 
     def reduce(self, flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
         """Elementwise sum or maximum of the ranks' vectors, on all ranks."""
-        operation = {"sum": self.mpi.SUM, "max": self.mpi.MAX}[verb]
-        result = np.empty_like(flat)
-        self.wait(self.comm.Iallreduce(np.ascontiguousarray(flat), result, operation))
-        return result
+        return self._crowd.reduce(flat, verb) if self._crowd else self._allreduce(self.comm, flat, verb)
 
     def gather(self, data: bytes) -> list[bytes]:
         """The bytes of every rank, on all ranks."""
@@ -140,6 +151,37 @@ class Ranks:
         self.agree(error)
         return result  # type: ignore[return-value]
 
+    def close(self) -> None:
+        """Give communicators back, of which MPI has few; all ranks must do so."""
+        if self._crowd is not None:
+            self._crowd.close()
+        for comm in (self._leaders, self._node, self._farewell, self.comm):
+            if comm != self.mpi.COMM_NULL:
+                comm.Free()
+
+    def _allreduce(self, comm: Any, flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
+        operation = {"sum": self.mpi.SUM, "max": self.mpi.MAX}[verb]
+        result = np.empty_like(flat)
+        self.wait(comm.Iallreduce(np.ascontiguousarray(flat), result, operation))
+        return result
+
+    def _make_crowd(self) -> Crowd | None:
+        """A crowd on every machine if any has more ranks than cores: all must take the same way."""
+        crowded = np.array([self._node.size > self._cores], dtype=np.float64)
+        if not self._allreduce(self.comm, crowded, "max")[0]:
+            return None
+        place, first = int(self._node.rank), np.array([self.rank], dtype=np.int64)
+        self._node.Bcast(first)
+        leaders = self._leaders = self.comm.Split(self.mpi.UNDEFINED if place else 0, self.rank)
+
+        def tell(path: str) -> str:
+            return self.gather(path.encode())[int(first[0])].decode()
+
+        def across(flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
+            return flat if leaders.size == 1 else self._allreduce(leaders, flat, verb)
+
+        return Crowd(self.rank, int(first[0]), int(self._node.size), tell, across, progress=self.comm.Iprobe)
+
     def leave(self, error: BaseException) -> None:
         """Leave a job that has failed: quietly if all ranks have, else by ending it for all.
 
@@ -155,6 +197,7 @@ class Ranks:
                 if not told_of:
                     print(f"Error: rank {self.rank}: {cause_of(error)}", file=sys.stderr, flush=True)
                     time.sleep(HEARD)
+                dismiss_witness()
                 self.mpi.COMM_WORLD.Abort(FAILED)
             time.sleep(NAP)
 

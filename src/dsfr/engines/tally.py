@@ -13,6 +13,17 @@ from dsfr.engines.ledger import Entry, Ledger, Traffic
 Counts = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What is sent in one round."""
+
+    traffic: Counts
+    """A row each for messages, bytes sent and bytes received, by host."""
+    messages: int
+    up: int
+    down: int
+
+
 @dataclass(slots=True)
 class Tally:
     """A ledger in the making: rounds, and messages, bytes sent and bytes received of every host, task by task."""
@@ -21,17 +32,17 @@ class Tally:
     _entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
     _counts: dict[tuple[str, str], Counts] = field(default_factory=dict)
 
-    def add(self, task: str, verb: str, traffic: Counts, *, messages: int, up: int, down: int) -> None:
-        """Count one round; ``traffic`` has a row each for messages, bytes sent and bytes received, by host."""
+    def add(self, task: str, verb: str, sent: Exchange) -> None:
+        """Count one round."""
         entry = self._entries.setdefault((task, verb), Entry(task, verb))
         entry.rounds += 1
-        entry.messages += messages
-        entry.bytes_up += up
-        entry.bytes_down += down
+        entry.messages += sent.messages
+        entry.bytes_up += sent.up
+        entry.bytes_down += sent.down
         if (task, verb) in self._counts:
-            self._counts[task, verb] += traffic
+            self._counts[task, verb] += sent.traffic
         else:
-            self._counts[task, verb] = traffic.copy()
+            self._counts[task, verb] = sent.traffic.copy()
 
     def ledger(self) -> Ledger:
         """What has been counted so far."""

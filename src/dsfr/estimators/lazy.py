@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.compiled import worthwhile
-from dsfr.engines.dask import DaskEngine, cluster_client, import_dask
-from dsfr.protocol import TASKS, Shard
-from dsfr.protocol.rows import ArrayRows
-from dsfr.protocol.shard import agent_key
+from dsfr.engines.dask import DaskEngine
+from dsfr.engines.dask_cluster import cluster_client, import_dask
+from dsfr.engines.dask_worker import Recipe
+from dsfr.partitions import compute_shard, make_shard, with_target
+from dsfr.protocol import TASKS
 
 
 def is_lazy(X: Any) -> bool:
@@ -29,7 +29,6 @@ def lazy_shards(X: Any, y: Any, n_agents: int) -> dict[str, Any]:
     ValueError
         If X is no dask data frame, y no dask series, or they are not partitioned alike.
     """
-    dask, _ = import_dask()
     if not is_lazy(X) or not hasattr(X, "columns") or not is_lazy(y):
         raise ValueError(
             'engine="dask" trains on a dask data frame X and a dask series y, such as fit(ddf[features], ddf[target]); '
@@ -43,13 +42,40 @@ def lazy_shards(X: Any, y: Any, n_agents: int) -> dict[str, Any]:
         raise ValueError(
             f"n_agents={n_agents} but there are {X.npartitions} partitions: an agent needs at least one of its own"
         )
-    pairs = list(zip(X.to_delayed(), y.to_delayed(), strict=True))
-    groups = np.array_split(np.arange(len(pairs)), len(pairs) if n_agents == 1 else n_agents)
-    make, names = dask.delayed(_make_shard), [str(name) for name in X.columns]
-    return {
-        str(number): make(str(number), [pairs[i][0] for i in group], [pairs[i][1] for i in group], names)
-        for number, group in enumerate(groups)
-    }
+    parts = _partitions(X, y)
+    groups = np.array_split(np.arange(len(parts)), len(parts) if n_agents == 1 else n_agents)
+    names = [str(name) for name in X.columns]
+    recipe = _recipes(parts)
+    return {str(number): recipe(str(number), [parts[i] for i in group], names) for number, group in enumerate(groups)}
+
+
+def _partitions(X: Any, y: Any) -> list[Any]:
+    """The partitions of X, each with that of y as its last column.
+
+    They must be one expression: optimised by themselves, X and y may be read in different partitions, because dask puts
+    those together that have become small. It is only simplified, so that just the columns needed are read.
+    """
+    rows = X.map_partitions(with_target, y, meta=with_target(X._meta, y._meta), align_dataframes=False)
+    return list(rows.simplify().to_delayed(optimize_graph=False))
+
+
+def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str]], Any]:
+    """How to make rows of partitions: in one task, unless they are in the cluster's memory or made together."""
+    dask, distributed = import_dask()
+    from dask.optimization import cull
+
+    graph = dict(parts[0].__dask_graph__())
+    needed = {part.key: cull(graph, [part.key])[0] for part in parts}  # type: ignore[no-untyped-call]
+    shared = sum(map(len, needed.values())) > len(set().union(*needed.values()))
+    if shared or distributed.futures_of(parts):
+        made = dask.delayed(make_shard)
+        return lambda name, own, names: made(name, list(own), names)
+
+    def recipe(name: str, own: Sequence[Any], names: Sequence[str]) -> Recipe:
+        tasks = {key: task for part in own for key, task in needed[part.key].items()}
+        return Recipe(compute_shard, name, tasks, [part.key for part in own], names)
+
+    return recipe
 
 
 @contextmanager
@@ -75,18 +101,3 @@ def _predict_frame(frame: Any, model: Any) -> Any:
 
     values: Array = model.predict(frame) if len(frame) else np.empty(0)
     return pd.Series(values, index=frame.index, name="prediction")
-
-
-def _make_shard(name: str, frames: Sequence[Any], targets: Sequence[Any], names: Sequence[str]) -> Shard:
-    """On a worker: the rows of an agent, checked."""
-    X = np.concatenate([frame.to_numpy(dtype=np.float64, na_value=np.nan) for frame in frames])
-    y = np.concatenate([target.to_numpy(dtype=np.float64, na_value=np.nan) for target in targets])
-    if len(X) != len(y):
-        raise ValueError(f"agent {name!r}: X has {len(X)} rows and y {len(y)}: take both from one data frame")
-    broken = ~np.isfinite(X)
-    if broken.any():
-        bad = [f"{names[j]} ({broken[:, j].sum()} rows)" for j in np.flatnonzero(broken.any(axis=0)).tolist()]
-        raise ValueError(f"agent {name!r}: X is missing or infinite in {', '.join(bad)}: fill or drop these rows")
-    if np.isinf(y).any():
-        raise ValueError(f"agent {name!r}: y contains infinity: targets must be finite, or NaN where unlabelled")
-    return Shard(ArrayRows(X, y), agent_key(name), worthwhile(len(y)))
