@@ -8,6 +8,7 @@ pooled gradient at every consensus that it has tried, and tries the best point i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -238,9 +239,17 @@ def _given(settings: Settings, penalty: float) -> float:
 
 def _metric(told: Bundle, seed: int) -> Metric:
     """The metric that everybody makes of the same message, or the weights as they are if it says nothing of it."""
-    basis = unpack_basis(told)
     if "ridge_share" not in told:
-        return Metric.plain(basis.n_outputs)
+        return Metric.plain(unpack_basis(told).n_outputs)
+    needed = (*unpack_basis(told).arrays(), "labeled_each", "pairs_each", "ridge_share", "mix_concentration")
+    return _metric_of(tuple((name, told[name].shape, told[name].tobytes()) for name in needed if name in told), seed)
+
+
+@lru_cache(maxsize=1)
+def _metric_of(message: tuple[tuple[str, tuple[int, ...], bytes], ...], seed: int) -> Metric:
+    """Made once by all the agents of a process."""
+    told = {name: np.frombuffer(numbers).reshape(shape) for name, shape, numbers in message}
+    basis = unpack_basis(told)
     curvature = expected_curvature(
         basis,
         shares=None,
