@@ -131,6 +131,23 @@ def failing(where, graph=None):
             raise SystemExit(2) from None
 
 
+def later(how):
+    """Rank 1 differs in a round whose layout is known from before: it fails, or was told something else."""
+
+    def tell_late(shard, memory, broadcast):
+        if how == "task" and COMM.rank == 1 and broadcast["round"] == 3.0:
+            raise ZeroDivisionError("nothing to divide by")
+        return memory, {"number": np.array(shard)}
+
+    with MPIEngine({str(COMM.rank): 1.0}, {"tell": tell_late}) as engine:
+        for number in range(5):
+            told = number + 0.25 * (how == "told" and COMM.rank == 1 and number == 3)
+            try:
+                engine.sum("tell", {"round": np.array(float(told))})
+            except RuntimeError as error:
+                return {"round": number, "error": str(error)}
+
+
 def killed(folder, rank, after, graph=""):
     """A training with a checkpoint, of which one rank is killed after some rounds."""
     return checkpointed(folder, int(rank), int(after), graph)

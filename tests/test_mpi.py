@@ -99,6 +99,16 @@ def test_an_exception_in_a_task_is_the_same_error_on_all_ranks():
     assert json.loads(out) == {"error": "RankError: rank 1: ZeroDivisionError: nothing to divide by"}
 
 
+@pytest.mark.parametrize(
+    ("how", "complaint"), [("task", "rank 1: ZeroDivisionError: nothing"), ("told", "ranks were told different things")]
+)
+def test_ranks_that_differ_in_a_later_round_are_noticed_in_that_round(how, complaint):
+    code, out, err, _ = program(2, "later", how)
+    assert code == 0, err
+    assert json.loads(out)["round"] == 3
+    assert complaint in json.loads(out)["error"]
+
+
 def test_an_exception_outside_a_task_ends_the_job_for_all_with_one_message():
     code, _, err, _ = program(3, "failing", "outside")
     assert code != 0

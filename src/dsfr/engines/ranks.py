@@ -199,6 +199,7 @@ class Ranks:
                     time.sleep(HEARD)
                 dismiss_witness()
                 self.mpi.COMM_WORLD.Abort(FAILED)
+                os._exit(FAILED)  # where Abort returns before the launcher has ended this process
             time.sleep(NAP)
 
 

@@ -29,6 +29,7 @@ def lazy_shards(X: Any, y: Any, n_agents: int) -> dict[str, Any]:
     ValueError
         If X is no dask data frame, y no dask series, or they are not partitioned alike.
     """
+    import_dask()
     if not is_lazy(X) or not hasattr(X, "columns") or not is_lazy(y):
         raise ValueError(
             'engine="dask" trains on a dask data frame X and a dask series y, such as fit(ddf[features], ddf[target]); '
