@@ -60,8 +60,8 @@ class Recorder:
         result = super().sum(task, broadcast)
         if task in ("weight_consensus", "weight_gradient"):
             metric = Metric(next(iter(self._agents.values()))._memory["root"])
-            point, gradient = metric.weights(broadcast["consensus"]), metric.gradient(result["gradient"])
-            self.seen.append((point, gradient, self.ledger.bytes))
+            point = broadcast["weights"] if "weights" in broadcast else metric.weights(broadcast["consensus"])
+            self.seen.append((point, result["gradient"], self.ledger.bytes))
         return result
 
 

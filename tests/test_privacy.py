@@ -28,7 +28,7 @@ def overheard():
     shards = make_shards(X, y, np.arange(len(y)) % 3)
     engine = Eavesdropper(list(shards.values()), TASKS, serialize=True)
     engine.heard = []
-    told = Settings(n_rules=2, ridge=1e-2, acceleration=None, tol=1e-10, max_rounds=60, seed=0)
+    told = Settings(n_rules=2, ridge=1e-2, acceleration=None, penalty=1.0, tol=1e-10, max_rounds=60, seed=0)
     population = survey(engine, told)
     rules, _, _ = agree_rules(engine, told, population, lambda info: None)
     engine.heard = []

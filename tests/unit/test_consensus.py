@@ -13,6 +13,7 @@ from dsfr.core.consensus import (
     local_weights,
     relative_error_bound,
     rescaled,
+    spectral_penalty,
     stalled,
 )
 from dsfr.core.linear import cholesky
@@ -26,7 +27,7 @@ def test_local_weights_zero_the_derivative_of_the_augmented_lagrangian(seed, pen
     rng = np.random.default_rng(seed)
     B, b, z, dual = rng.standard_normal((4, 4)), *rng.standard_normal((3, 4))
     A = B @ B.T
-    w = local_weights(cholesky(A + penalty * np.eye(4)), b, z, z + dual / penalty, penalty)
+    w = local_weights(cholesky(A + penalty * np.eye(4)), b, penalty * (2 * z - (z + dual / penalty)))
     np.testing.assert_allclose(A @ w - b + dual + penalty * (w - z), 0.0, atol=1e-8)
 
 
@@ -103,6 +104,10 @@ def test_balancing_follows_the_larger_residual():
     assert balanced_penalty(1.0, primal=1.0, dual=0.05) == 2.0
     assert balanced_penalty(1.0, primal=0.05, dual=1.0) == 0.5
     assert balanced_penalty(1.0, primal=1.0, dual=0.5) == 1.0
+
+
+def test_the_spectral_penalty_lies_between_the_curvatures():
+    assert spectral_penalty(100.0, 0.9, ridge=0.5, n_agents=5) == pytest.approx(10.0)
 
 
 def test_the_penalty_grows_with_the_curvature_as_it_should():

@@ -31,7 +31,8 @@ def test_coordinates_change_neither_values_nor_gradients(seed, size):
     u = metric.root @ w
     np.testing.assert_allclose(metric.weights(u), w, atol=1e-8)
     assert inside.value(u) == pytest.approx(plain.value(w), abs=1e-6)
-    np.testing.assert_allclose(metric.gradient(inside.gradient(u)), plain.gradient(w), atol=1e-6)
+    np.testing.assert_allclose(metric.pull(inside.gradient(u)), plain.gradient(w), atol=1e-6)
+    np.testing.assert_allclose(metric.coordinates(w), u)
 
 
 @given(seeds, st.integers(1, 5), st.floats(0.1, 10.0), st.floats(0.0, 2.0), st.integers(1, 6))
@@ -39,11 +40,10 @@ def test_a_round_in_coordinates_is_admm_with_the_metric_as_its_penalty(seed, siz
     rng, plain, metric = some(seed, size)
     M = metric.root.T @ metric.root
     z, x = rng.standard_normal((2, size))
-    inside = metric.quadratic(plain)
-    factor = cholesky(inside.curvature + penalty * np.eye(size))
-    found = metric.weights(local_weights(factor, inside.moment, metric.root @ z, metric.root @ x, penalty))
+    factor = cholesky(plain.curvature + penalty * metric.matrix)
+    pull = penalty * metric.pull(2 * metric.coordinates(z) - metric.coordinates(x))
     expected = np.linalg.solve(plain.curvature + penalty * M, plain.moment + penalty * M @ (2 * z - x))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(local_weights(factor, plain.moment, pull), expected, atol=1e-6)
     agreement = RidgeConsensus(metric.curvature(ridge * np.eye(size)))
     consensus = metric.weights(agreement.of(metric.root @ x, n_agents, penalty))
     expected = np.linalg.solve(ridge * np.eye(size) + n_agents * penalty * M, penalty * M @ x)

@@ -46,12 +46,13 @@ def local_centers(sums: ClusterSums, consensus: Array, state: Array, penalty: fl
     return (sums.total + penalty * (2.0 * consensus - state)) / (sums.mass + penalty)[:, None]
 
 
-def local_weights(factor: Array, moment: Array, consensus: Array, state: Array, penalty: float) -> Array:
-    """DICR's local step, paper eq. (36), with the Cholesky factor of ``A_l + penalty I``.
+def local_weights(factor: Array, moment: Array, pull: Array) -> Array:
+    """DICR's local step, paper eq. (36), with the Cholesky factor of ``A_l + penalty M`` for the metric ``M``.
 
-    Deviates from eq. (37), which prints ``mu I``: the derivation from eq. (32) gives ``rho_p I``; see docs/adr/0005.
+    ``pull`` is ``penalty M (2 consensus - state)``. In the paper ``M`` is the identity. Deviates from eq. (37), which
+    prints ``mu I``: the derivation from eq. (32) gives ``rho_p I``; see docs/adr/0005.
     """
-    return solve_factored(factor, moment + penalty * (2.0 * consensus - state))
+    return solve_factored(factor, moment + pull)
 
 
 @dataclass(slots=True)
@@ -84,6 +85,11 @@ def curvature_penalty(size: float, mean: float) -> float:
     few rows are curved strongly in few directions, which the size shows. The factor is measured, see docs/adr/0008.
     """
     return float(np.sqrt(size * mean)) / 3.0
+
+
+def spectral_penalty(largest: float, smallest: float, ridge: float, n_agents: int) -> float:
+    """Penalty in plain coordinates: between the extreme curvatures of a problem that carries its share of the ridge."""
+    return float(np.sqrt(largest * (smallest + ridge / n_agents)))
 
 
 def balanced_penalty(penalty: float, primal: float, dual: float) -> float:

@@ -84,6 +84,15 @@ class Metric:
         weights: Array = solve_triangular(self.root, value)
         return weights
 
-    def gradient(self, inside: Array) -> Array:
-        """Gradient with respect to the weights, from that with respect to the coordinates."""
-        return self.root.T @ inside
+    def coordinates(self, weights: Array) -> Array:
+        """Coordinates of ``weights``."""
+        return self.root @ weights
+
+    def pull(self, difference: Array) -> Array:
+        """``M`` times a difference of weights, from that of their coordinates."""
+        return self.root.T @ difference
+
+    @property
+    def matrix(self) -> Array:
+        """``M = R'R``."""
+        return self.root.T @ self.root

@@ -1,8 +1,9 @@
 """Weights by consensus ADMM (DICR): agents solve their own problems, and agree on one solution round by round.
 
 Agents and coordinator speak in coordinates of a metric that all of them compute from the rules (`dsfr.core.metric`),
-unless a number is given for the penalty: then coordinates are the weights, as in the paper. The coordinator knows the
-pooled gradient at every consensus that it has tried, and tries the best point in all that these span.
+unless there are no rules or a number is given for the penalty: then coordinates are the weights, as in the paper. The
+coordinator knows the pooled gradient at every consensus that it has tried, and tries the best point in all that these
+span.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dsfr.core.consensus import (
     local_weights,
     relative_error_bound,
     rescaled,
+    spectral_penalty,
 )
 from dsfr.core.extrapolation import Span
 from dsfr.core.linear import cholesky
@@ -54,19 +56,16 @@ def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     """Task (sum): compute the own statistics and keep them; tell only how strongly they are curved."""
     own = own_statistics(shard, memory, broadcast)
     metric = _metric(broadcast, int(memory["seed"]))
-    inside = metric.quadratic(own.quadratic(float(broadcast["unlabeled_weight"])))
-    kept = {**forget(memory), **broadcast, **pack(inside), "gram": metric.curvature(own.gram), "root": metric.root}
-    contribution = {
-        "size": scalar(float(np.linalg.norm(inside.curvature))),
-        "mean": scalar(np.trace(inside.curvature) / len(inside.moment)),
-    }
-    return kept, contribution
+    quadratic = own.quadratic(float(broadcast["unlabeled_weight"]))
+    kept = {**forget(memory), **broadcast, **pack(quadratic), "gram": own.gram, "root": metric.root}
+    return kept, _extent(quadratic.curvature, metric if "ridge_share" in broadcast else None)
 
 
 def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): one round of DICR, paper Algorithm 2.
+    """Task (sum): one round of DICR, paper Algorithm 2; consensus and state are coordinates of the metric.
 
-    Gradient and objective are those of the consensus, so that their sums belong to the pooled problem.
+    Gradient and objective are those of the consensus, so that their sums belong to the pooled problem. They are with
+    respect to the weights, because coordinates would add their own rounding to what must become very small.
     """
     if "redraw" in broadcast:
         memory = _redraw_pairs(shard, memory, int(broadcast["redraw"]))
@@ -76,22 +75,23 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
         state = np.zeros_like(consensus)
     state = rescaled(state, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
     memory = _factorized(memory, penalty)
-    quadratic = unpack(Quadratic, memory)
-    weights = local_weights(memory["factor"], quadratic.moment, consensus, state, penalty)
-    image = state + float(broadcast["relaxation"]) * (weights - consensus)
+    quadratic, metric = unpack(Quadratic, memory), Metric(memory["root"])
+    pull = penalty * metric.pull(2.0 * consensus - state)
+    copy = metric.coordinates(local_weights(memory["factor"], quadratic.moment, pull))
+    image = state + float(broadcast["relaxation"]) * (copy - consensus)
     memory, products = remember(memory, broadcast, state, image)
     contribution = {
         "image": image,
         "products": products,
-        **_slope(quadratic, consensus),
-        "primal_square": scalar(np.sum((weights - consensus) ** 2)),
+        **_slope(quadratic, metric.weights(consensus)),
+        "primal_square": scalar(np.sum((copy - consensus) ** 2)),
     }
     return memory, contribution
 
 
 def weight_gradient(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): gradient and objective at a point, and nothing else."""
-    return memory, _slope(unpack(Quadratic, memory), broadcast["consensus"])
+    """Task (sum): gradient and objective for some weights, and nothing else."""
+    return memory, _slope(unpack(Quadratic, memory), broadcast["weights"])
 
 
 def consensus_weights(
@@ -99,13 +99,13 @@ def consensus_weights(
 ) -> tuple[Array, bool]:
     """Agreed weights, and whether they are within ``tol``."""
     told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
-    if not isinstance(settings.penalty, Real):
+    # Of wavelets nothing tells where the rows are, and a metric for rows anywhere is worse than none.
+    if not isinstance(settings.penalty, Real) and settings.basis == "rules":
         told |= _typical_agent(settings, population, engine.n_agents)
-    curved = engine.sum("prepare_weights", told)
-    n_present = len(engine.present)
-    penalty = curvature_penalty(float(curved["size"]) / n_present or 1.0, float(curved["mean"]) / n_present or 1.0)
+    extent = engine.sum("prepare_weights", told)
+    penalty = _start_penalty(settings, extent, len(engine.present))
     with single_threaded_blas():
-        return _Solve(engine, settings, observe, _metric(told, settings.seed), _given(settings, penalty)).run()
+        return _Solve(engine, settings, observe, _metric(told, settings.seed), penalty).run()
 
 
 @dataclass(slots=True)
@@ -182,7 +182,7 @@ class _Solve:
         """Measure the gradient at the extrapolated point: what was expected there is true up to rounding only."""
         point, _ = self.span.extrapolated()
         smallest = np.linalg.norm(self.span.best()[1])
-        sums = self.engine.sum("weight_gradient", {"consensus": self.metric.root @ point})
+        sums = self.engine.sum("weight_gradient", {"weights": point})
         self._note(point, sums)
         # Rounding is less harmful about a better point, so another try may follow at once; else more must be known.
         better = np.linalg.norm(self.span.best()[1]) < smallest / 2.0
@@ -195,7 +195,7 @@ class _Solve:
             self.span.clear()  # gradients of others than those who were there before are of another objective
             self.answered = present
         ridge = self.settings.ridge
-        gradient = self.metric.gradient(sums["gradient"]) + ridge * point
+        gradient = sums["gradient"] + ridge * point
         self.span.add(point, gradient)
         self.round += 1
         objective = float(sums["objective"]) + ridge / 2 * float(point @ point)
@@ -232,9 +232,23 @@ class _Solve:
         return self.settings.refresh_pairs and self.settings.unlabeled == "icr"
 
 
-def _given(settings: Settings, penalty: float) -> float:
-    """The paper's ``rho_p`` if it is given, else the one from the curvatures of the agents' problems."""
-    return float(settings.penalty) if isinstance(settings.penalty, Real) else penalty
+def _extent(curvature: Array, metric: Metric | None) -> Bundle:
+    """How strongly a problem is curved: what the penalty is made of."""
+    if metric is not None:
+        inside = metric.curvature(curvature)
+        return {"size": scalar(float(np.linalg.norm(inside))), "mean": scalar(np.trace(inside) / len(inside))}
+    extremes = np.maximum(np.linalg.eigvalsh(curvature)[[0, -1]], 0.0)
+    return {"smallest": scalar(extremes[0]), "largest": scalar(extremes[1])}
+
+
+def _start_penalty(settings: Settings, extent: Bundle, n_agents: int) -> float:
+    """The paper's ``rho_p`` if it is given, else one from the mean curvatures of the agents' problems."""
+    if isinstance(settings.penalty, Real):
+        return float(settings.penalty)
+    mean = {name: float(total) / n_agents for name, total in extent.items()}
+    if "size" in mean:
+        return curvature_penalty(mean["size"] or 1.0, mean["mean"] or 1.0)
+    return spectral_penalty(mean["largest"] or 1.0, mean["smallest"], settings.ridge, n_agents)
 
 
 def _metric(told: Bundle, seed: int) -> Metric:
@@ -282,7 +296,7 @@ def _slope(quadratic: Quadratic, point: Array) -> Bundle:
 def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
     """New pairs as Algorithm 2 has them; the factor is of the old ones and goes."""
     gaps = pair_gram(shard, memory, memory, unpack_basis(memory), repeat=round_number)
-    curvature = memory["gram"] + float(memory["unlabeled_weight"]) * Metric(memory["root"]).curvature(gaps)
+    curvature = memory["gram"] + float(memory["unlabeled_weight"]) * gaps
     kept = {name: array for name, array in memory.items() if name != "factor"}
     return {**kept, "curvature": curvature}
 
@@ -290,5 +304,5 @@ def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
 def _factorized(memory: Bundle, penalty: float) -> Bundle:
     if "factor" in memory and float(memory["penalty"]) == penalty:
         return memory
-    factor = cholesky(memory["curvature"] + penalty * np.eye(len(memory["moment"])))
+    factor = cholesky(memory["curvature"] + penalty * Metric(memory["root"]).matrix)
     return {**memory, "factor": factor, "penalty": scalar(penalty)}

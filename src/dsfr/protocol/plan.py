@@ -122,7 +122,7 @@ def _weights(shape: Shape, rounds: int) -> Iterator[Leg]:
         matrices = 2 if settings.unlabeled is not None else 1
         yield _leg("statistics", "sum", 1, told, matrices * p * (p + 1) // 2 + 2 * p + 3)
         return
-    typical = 0 if isinstance(settings.penalty, Real) else 3
+    typical = 0 if isinstance(settings.penalty, Real) or settings.basis != "rules" else 3
     yield _leg("prepare_weights", "sum", 1, told + 1 + typical, 2)
     tried = 1 if settings.acceleration and not settings.refresh_pairs and rounds > 1 else 0
     mix = _mean_mix(rounds - tried, dicr.MEMORY if tried else 0)
