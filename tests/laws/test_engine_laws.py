@@ -143,9 +143,10 @@ BY_ROUNDS = {"mix", "products"}
 def test_no_message_is_as_long_as_the_table(told):
     """Messages have the size of the model, not of the data: doubling the rows doubles nothing."""
     small, large = weigh(200, **told), weigh(400, **told)
-    assert small.keys() == large.keys()
+    # A solve that gets there by itself tries no point.
+    assert {key[0] for key in small.keys() ^ large.keys()} <= {"weight_gradient"}
     for key, sizes in large.items():
-        assert (max(sizes) <= MEMORY + 2) if key[-1] in BY_ROUNDS else (sizes == small[key]), key
+        assert (max(sizes) <= MEMORY + 2) if key[-1] in BY_ROUNDS else (sizes == small.get(key, sizes)), key
 
 
 def test_every_task_is_weighed():
