@@ -58,6 +58,23 @@ def test_only_acceleration_tries_points():
     assert rounds_of(engine, "weight_gradient") == 0
 
 
+class Disappointing(InProcessEngine):
+    """Agents at whom a promise never holds."""
+
+    def sum(self, task, broadcast):
+        """Sum as ever, but with a steep slope wherever a point is tried."""
+        result = super().sum(task, broadcast)
+        return result | {"gradient": result["gradient"] + 1e3} if task == "weight_gradient" else result
+
+
+def test_points_that_disappoint_are_tried_ever_more_seldom():
+    X, _, y = make_table(0, n_features=3)
+    engine = Disappointing(make_shards(X, y, np.arange(len(y)) % 5), TASKS)
+    found, history, _ = solve(engine, tol=1e-9, max_rounds=200)
+    assert not found.converged or history[-1].error_bound <= 1e-9
+    assert 1 <= rounds_of(engine, "weight_gradient") <= 8
+
+
 @pytest.mark.parametrize("max_rounds", [1, 2, 7, 12])
 def test_stopped_early_it_returns_the_best_it_knows(max_rounds):
     found, history, exact = solve(agents(), max_rounds=max_rounds)

@@ -145,12 +145,12 @@ def _stretch(settings: Settings, trained: list[Base], bent: Array | None) -> Arr
     """
     if settings.relevance is None:
         return None
-    if bent is not None and len(trained) % 2 == 0:
+    if not trained or (bent is not None and len(trained) % 2 == 0):
         return bent
-    total = trained[-1].found.statistics if trained else None
+    total = trained[-1].found.statistics
     scores = np.array([base.score for base in trained])
-    shares = tempered_shares(scores, total.n_labeled if total is not None else 1.0) if trained else scores
-    if settings.tune is None and trained:
+    shares = tempered_shares(scores, total.n_labeled if total is not None else 1.0)
+    if settings.tune is None:
         shares = np.append(np.zeros(len(trained) - 1), 1.0)
     return stretch(bent, [base.mean_square_slopes for base in trained], shares)
 

@@ -146,10 +146,11 @@ class _Solve:
     def run(self) -> tuple[Array, bool]:
         """Rounds of ADMM, and of trying what they point at."""
         while self.round < self.settings.max_rounds:
-            if self._promising():
-                self._try()
-            else:
+            promising = self._promising()
+            if promising is None:
                 self._iterate()
+            else:
+                self._try(promising)
             if self._within() and self._may_stop():
                 return self.span.best()[0], True
         best = self.metric.weights(self.consensus) if len(self.span.points) < 2 else self.span.extrapolated()[0]
@@ -178,9 +179,8 @@ class _Solve:
         self.previous, self.consensus = self.consensus, moved
         self.penalty = balanced
 
-    def _try(self) -> None:
-        """Measure the gradient at the extrapolated point: what was expected there is true up to rounding only."""
-        point, _ = self.span.extrapolated()
+    def _try(self, point: Array) -> None:
+        """Measure the gradient at an extrapolated point: what was expected there is true up to rounding only."""
         smallest = np.linalg.norm(self.span.best()[1])
         sums = self.engine.sum("weight_gradient", {"weights": point})
         self._note(point, sums)
@@ -202,17 +202,17 @@ class _Solve:
         bound = relative_error_bound(gradient, point, ridge)
         self.observe(RoundInfo(STAGE, self.round, objective, self.primal, self.dual, bound))
 
-    def _promising(self) -> bool:
-        """Whether the extrapolated point should be within ``tol``, and no point is that is known."""
+    def _promising(self) -> Array | None:
+        """The extrapolated point, if it should be within ``tol`` and no point is that is known."""
         if self.rest or len(self.span.points) < 2 or self._within():
-            return False
+            return None
         point, gradient = self.span.extrapolated()
-        return relative_error_bound(gradient, point, self.settings.ridge) <= self.settings.tol
+        return point if self._is_within(point, gradient) else None
 
     def _within(self) -> bool:
-        if not self.span.points:
-            return False
-        point, gradient = self.span.best()
+        return self._is_within(*self.span.best())
+
+    def _is_within(self, point: Array, gradient: Array) -> bool:
         return relative_error_bound(gradient, point, self.settings.ridge) <= self.settings.tol
 
     def _may_stop(self) -> bool:

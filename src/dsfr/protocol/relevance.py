@@ -72,10 +72,8 @@ def mean_square_slopes(engine: Engine, told: Bundle, settings: Settings) -> Arra
     return squares
 
 
-def stretch(bent: Array | None, mean_squares: Sequence[Array], shares: Array) -> Array | None:
+def stretch(bent: Array | None, mean_squares: Sequence[Array], shares: Array) -> Array:
     """Factors on the features for the next clusters, from bends and from the slopes of models with these shares."""
-    if not len(mean_squares):
-        return bent
     steep = relevance(shares @ np.array(mean_squares))
     if bent is None:
         return steep
