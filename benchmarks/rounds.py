@@ -4,9 +4,10 @@ Fifty labels spread over the agents, 5 rules, consistency 0.1, as many pairs as 
 pairs for every variant. After every round the weights are those that would be returned if it were the last. "stop" is
 the round in which a solve with tol 1e-4 says that it is done, "error" the relative error of the weights there (of the
 worst copy, without a coordinator), "kB" what was sent until then. A dash means not within 3000 rounds. All but the
-paper's iteration work in the metric of the rules. Three tables: the variants with five agents; the default with 5 to
-100 agents; and graphs, over a spanning tree (the same rounds, each as many steps as the tree is deep, twice) and
-without a coordinator (ridge 0.1). Also written: rounds.csv with every row, and rounds.png.
+paper's iteration work in the metric of the rules. Four tables: the variants with five agents; the default and
+Anderson's acceleration with 5 to 100 agents; graphs, over a spanning tree (the same rounds, each as many steps as the
+tree is deep, twice) and without a coordinator (ridge 0.1); and rounds of clustering to tol 1e-4, median and most of ten
+draws of the owners (at most 300). Also written: rounds.csv with every row of the first three, and rounds.png.
 
     python -m benchmarks.rounds [--seed 0] [--quick]
 """
@@ -30,7 +31,7 @@ from dsfr.engines.network import NetworkEngine
 from dsfr.engines.topology import distances, make_topology
 from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
 from dsfr.protocol.clusters import agree_rules
-from dsfr.protocol.dicr import MOST_POINTS
+from dsfr.protocol.gradients import MOST_POINTS
 from dsfr.protocol.survey import survey
 from dsfr.protocol.weights import agree_weights
 
@@ -39,9 +40,19 @@ VARIANTS = {
     "paper (plain, 0.1)": {"acceleration": None, "penalty": 0.1},
     "plain": {"acceleration": None},
     "balanced, relaxed 1.6": {"acceleration": None, "penalty": "balanced", "relaxation": 1.6},
-    "accelerated, balanced": {"penalty": "balanced"},
-    "accelerated (default)": {},
+    "Anderson, balanced": {"acceleration": "anderson", "penalty": "balanced"},
+    "Anderson": {"acceleration": "anderson"},
+    "conjugate (default)": {},
 }
+AMONG_MANY = {name: VARIANTS[name] for name in ("Anderson", "conjugate (default)")}
+CLUSTERING = {
+    "paper (plain, 0.1)": {"acceleration": None, "cluster_penalty": 0.1},
+    "plain": {"acceleration": None},
+    "Anderson": {"acceleration": "anderson"},
+    "sums, plain": {"acceleration": None, "solver": "exact"},
+    "conjugate (default)": {},
+}
+DRAWS, MOST_CLUSTERING = 10, 300
 N_AGENTS = (5, 10, 20, 50, 100)
 GRAPHS = ("complete", "star", "ring", "grid", "geometric")
 MOST_COPIES = 20
@@ -58,10 +69,12 @@ class Recorder:
     def sum(self, task, broadcast):
         """Sum as ever, and take note."""
         result = super().sum(task, broadcast)
-        if task in ("weight_consensus", "weight_gradient"):
-            metric = Metric(next(iter(self._agents.values()))._memory["root"])
-            point = broadcast["weights"] if "weights" in broadcast else metric.weights(broadcast["consensus"])
+        if task in ("first_gradient", "weight_gradient"):
+            point = broadcast.get("weights", np.zeros_like(result["gradient"]))
             self.seen.append((point, result["gradient"], self.ledger.bytes))
+        elif task == "weight_consensus":
+            metric = Metric(next(iter(self._agents.values()))._memory["root"])
+            self.seen.append((metric.weights(broadcast["consensus"]), result["gradient"], self.ledger.bytes))
         return result
 
 
@@ -109,24 +122,29 @@ def summary(errors: np.ndarray, bounds: np.ndarray, sent: list[int]) -> dict[str
 def with_coordinator(engine, told: dict, variants: dict) -> Iterator[tuple[str, dict[str, object]]]:
     """The exact solution, then every variant on the same rules and pairs."""
     population = survey(engine, Settings(**told))
-    rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda _: None)
+    rules, shares, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda _: None)
     before = engine.ledger.bytes
     exact = agree_weights(engine, Settings(solver="exact", **told), rules, population, lambda _: None).weights
     yield "exact", dict.fromkeys(("1e-2", "1e-4", "1e-6", "stop"), 1) | {"kB": (engine.ledger.bytes - before) / 1e3}
     for label, variant in variants.items():
         settings = Settings(**told, **variant)
         engine.seen, history, before = [], [], engine.ledger.bytes
-        agree_weights(engine, settings, rules, population, history.append)
+        agree_weights(engine, settings, rules, population, history.append, shares=shares)
         found = weights_by_round(engine.seen, settings)
         errors = np.array([np.linalg.norm(weights - exact) for weights in found]) / np.linalg.norm(exact)
         bounds = np.array([info.error_bound for info in history])
         row = summary(errors, bounds, [n_bytes - before for _, _, n_bytes in engine.seen])
-        yield label, row if settings.acceleration is None else row | stop(engine, settings, rules, population, exact)
+        yield (
+            label,
+            row if settings.admm_for_weights else row | stop(engine, settings, rules, shares, population, exact),
+        )
 
 
 def weights_by_round(seen: list, settings: Settings) -> list[np.ndarray]:
     """What would be returned after each round."""
-    span = Span(MOST_POINTS if settings.acceleration else 1)
+    if settings.admm_for_weights:
+        return [point for point, _, _ in seen]
+    span = Span(MOST_POINTS)
     found = []
     for point, gradient, _ in seen:
         span.add(point, gradient + settings.ridge * point)
@@ -134,10 +152,11 @@ def weights_by_round(seen: list, settings: Settings) -> list[np.ndarray]:
     return found
 
 
-def stop(engine, settings: Settings, rules, population, exact: np.ndarray) -> dict[str, object]:
+def stop(engine, settings: Settings, rules, shares, population, exact: np.ndarray) -> dict[str, object]:
     """Where a solve to 1e-4 stops: extrapolated points are tried as soon as they promise what is asked for."""
     engine.seen, before = [], engine.ledger.bytes
-    solution = agree_weights(engine, replace(settings, tol=1e-4), rules, population, lambda _: None)
+    told = replace(settings, tol=1e-4)
+    solution = agree_weights(engine, told, rules, population, lambda _: None, shares=shares)
     error = np.linalg.norm(solution.weights - exact) / np.linalg.norm(exact)
     rounds = len(engine.seen) if solution.converged else None
     return {"stop": rounds, "error": float(error), "kB": (engine.ledger.bytes - before) / 1e3}
@@ -178,7 +197,7 @@ def agents_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
     for name in names:
         for n_agents in counts:
             engine = DirectRecorder(situation(name, n_agents, seed), TASKS)
-            for label, row in with_coordinator(engine, told, {"accelerated (default)": {}}):
+            for label, row in with_coordinator(engine, told, AMONG_MANY):
                 yield {"data": name, "ridge": 0.1, "agents": n_agents, "graph": "-", "variant": label} | row
 
 
@@ -192,10 +211,31 @@ def graphs_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
                 depth = max(distances(topology, next(iter(topology))).values())
                 about = {"data": name, "ridge": 0.1, "agents": n_agents, "graph": f"{graph} ({depth})"}
                 rows = dict(with_coordinator(TreeRecorder(shards, TASKS, topology), told, {"tree": {}}))
-                yield about | {"variant": "tree, accelerated"} | rows["tree"]
+                yield about | {"variant": "tree, conjugate"} | rows["tree"]
                 # With many agents it takes long in one process.
                 if n_agents <= MOST_COPIES:
                     yield about | {"variant": "decentralized"} | without_coordinator(shards, topology, told)
+
+
+def clustering(name: str, n_agents: int, told: dict, draws: int) -> list[int]:
+    """Rounds of clustering for some draws of the owners."""
+    counts = []
+    for seed in range(draws):
+        engine, settings = InProcessEngine(situation(name, n_agents, seed), TASKS), Settings(seed=seed, **told)
+        rounds: list[object] = []
+        agree_rules(engine, settings, survey(engine, settings), rounds.append)
+        counts.append(len(rounds))
+    return counts
+
+
+def show_clustering(names, counts, draws: int) -> None:
+    """The table of clustering, by variant and number of agents."""
+    print(f"\nrounds of clustering, {draws} draws\n{'data':<8} {'agents':>6} {'variant':<22}{'median':>8}{'most':>6}")
+    for name in names:
+        for n_agents in counts:
+            for label, variant in CLUSTERING.items():
+                found = clustering(name, n_agents, {"max_rounds": MOST_CLUSTERING} | variant, draws)
+                print(f"{name:<8} {n_agents:>6} {label:<22}{np.median(found):>8g}{max(found):>6}", flush=True)
 
 
 def shown(row: dict[str, object]) -> str:
@@ -213,11 +253,13 @@ def draw(rows: list[dict[str, object]]) -> None:
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", sharey=True)
-    for name in dict.fromkeys(row["data"] for row in rows):
-        chosen = [r for r in rows if r["table"] == "agents" and r["data"] == name and r["variant"] != "exact"]
-        left.plot([r["agents"] for r in chosen], [r["1e-4"] for r in chosen], marker="o", label=name)
+    for shift, name in enumerate(dict.fromkeys(row["data"] for row in rows)):
+        for variant, line in zip(AMONG_MANY, (":", "-"), strict=True):
+            chosen = [r for r in rows if (r["table"], r["data"], r["variant"]) == ("agents", name, variant)]
+            style = {"marker": "o", "markersize": 4, "color": f"C{shift}", "label": name if line == "-" else None}
+            left.plot([r["agents"] for r in chosen], [r["1e-4"] for r in chosen], line, **style)
     left.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
-    left.set_title("with a coordinator (accelerated ADMM)")
+    left.set_title("with a coordinator: conjugate (solid), Anderson's ADMM (dotted)")
     left.legend(title="data")
     graphs = [r for r in rows if r["table"] == "graphs" and r["variant"] == "decentralized"]
     labels = list(dict.fromkeys(r["graph"].split()[0] for r in graphs))
@@ -255,6 +297,7 @@ def main() -> None:
         for row in rows:
             stored.append({"table": table} | row)
             print(shown(row), flush=True)
+    show_clustering(names, (5,) if arguments.quick else (5, 100), 2 if arguments.quick else DRAWS)
     if not arguments.quick:
         with (RESULTS / "rounds.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)

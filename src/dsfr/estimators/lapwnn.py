@@ -52,7 +52,7 @@ class LapWNNRegressor(DistributedRegressor):
         n_agents: int = 1,
         solver: str = "admm",
         rounds: str = "many",
-        acceleration: str | None = "anderson",
+        acceleration: str | None = "conjugate",
         relaxation: float = 1.0,
         penalty: float | str | None = None,
         tol: float = 1e-4,

@@ -215,7 +215,7 @@ class SFRRegressor(DistributedRegressor):
         refresh_pairs: bool = False,
         graph: str = "neighbors",
         n_neighbors: int = 10,
-        acceleration: str | None = "anderson",
+        acceleration: str | None = "conjugate",
         relaxation: float = 1.0,
         cluster_penalty: float | None = None,
         penalty: float | str | None = None,

@@ -34,12 +34,12 @@ def _rounds_of(fold: Fold, spec: Spec, variant: str) -> Iterator[Row]:
     agents = Agents.meet(fold, spec, fold.owners, fold.known, max_rounds=spec.max_rounds, **VARIANTS[variant])
     settings = replace(agents.settings, ridge=spec.ridge, consistency=spec.consistency)
     history: list[RoundInfo] = []
-    rules, _, _ = agree_rules(agents.engine, settings, agents.population, history.append)
+    rules, shares, _ = agree_rules(agents.engine, settings, agents.population, history.append)
     X = scale_features(fold.X, agents.population.ranges)
     pooled = ClusterSums.of(X, rules.centers, spec.fuzzifier).objective
     yield from _rows(variant, history, pooled, spec.tol, {})
     population, rounds, solution = agents.population, list[RoundInfo](), list[RoundInfo]()
-    found = agree_weights(agents.engine, settings, rules, population, rounds.append).weights
+    found = agree_weights(agents.engine, settings, rules, population, rounds.append, shares=shares).weights
     exact = agree_weights(agents.engine, replace(settings, solver="exact"), rules, population, solution.append).weights
     ends = {
         "weights_error": round(float(np.linalg.norm(found - exact) / np.linalg.norm(exact)), 8),

@@ -22,9 +22,10 @@ from dsfr.core.rules import Rules
 from dsfr.core.stacking import LeftOut, tempered_shares
 from dsfr.engines import Engine
 from dsfr.protocol.choosing import labeled_blocks
-from dsfr.protocol.clusters import Observer, Variation, agree_rules
+from dsfr.protocol.clusters import Variation, agree_rules
 from dsfr.protocol.packing import pack, scalar, unpack
 from dsfr.protocol.relevance import agree_bends, mean_square_slopes, stretch
+from dsfr.protocol.rounds import Observer
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Shard
 from dsfr.protocol.survey import Population

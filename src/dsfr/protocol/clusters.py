@@ -1,31 +1,33 @@
-"""Clusters over agents: start centers from one of them, then sums (exact) or consensus ADMM (DFCM), then widths."""
+"""Clusters over agents: start centers from one of them, then steps from sums or consensus ADMM (DFCM), then widths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dsfr.bundles import Bundle
-from dsfr.core.acceleration import Mixing
 from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
-from dsfr.core.consensus import RoundInfo, dual_residual, local_centers, rescaled, stalled
+from dsfr.core.consensus import RoundInfo
+from dsfr.core.descent import Descent, Evaluation
 from dsfr.core.rules import Rules, rule_widths
 from dsfr.core.scaling import Ranges, scale_features
 from dsfr.core.slopes import effective_features
 from dsfr.engines import Engine, EngineError
-from dsfr.protocol.iteration import WAIT_FOR_ABSENT, Iteration, forget, recall, remember
+from dsfr.protocol.dfcm import consensus_centers
+from dsfr.protocol.iteration import forget
 from dsfr.protocol.packing import pack, scalar, unpack
+from dsfr.protocol.rounds import CLUSTERS, WAIT_FOR_ABSENT, Observer, Patience
 from dsfr.protocol.rows import pick
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.survey import Population, has_ticket
 
-STAGE = "clusters"
 MEMORY = 10
-"""Rounds that acceleration combines."""
+"""Steps that the descent learns from."""
+LEAST_MASS = 1e-9
+"""Of all mass; a cluster with less is moved as if it had this much."""
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
 
@@ -34,8 +36,6 @@ MAX_START_ROWS, SAMPLED_ROWS = 2**15, 2**14
 
 MAX_ELECTIONS = 10
 """Times that agents are asked who proposes the start, should the chosen one not answer."""
-
-Observer = Callable[[RoundInfo], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,70 +95,15 @@ def start_rows(shard: Shard, seed: int) -> Array:
     return pick(shard.rows, np.sort(chosen))
 
 
-def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): mass, total and objective of every cluster."""
-    return memory, pack(own_sums(shard, memory, broadcast["centers"]))
-
-
-def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): one round of DFCM, paper Algorithm 1. The state is that of ADMM, and the local centers."""
-    consensus, penalty = broadcast["centers"], float(broadcast["penalty"])
-    state = recall(memory, broadcast)
-    if state is None:
-        state = np.stack([consensus, consensus]).ravel()
-    x, centers = state.reshape(2, *consensus.shape)
-    x = rescaled(x, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
-    sums = own_sums(shard, memory, centers)
-    moved = local_centers(sums, consensus, x, penalty)
-    image = np.stack([x + moved - consensus, moved]).ravel()
-    apart = centers - consensus
-    memory, products = remember(memory, broadcast, np.stack([x, centers]).ravel(), image)
-    contribution = {
-        "image": image,
-        "products": products,
-        **pack(sums),
-        "lagrangian": scalar(sums.objective + penalty * (np.vdot(x - consensus, apart) + np.vdot(apart, apart) / 2)),
-        "primal_square": scalar(np.sum((moved - consensus) ** 2)),
-    }
-    return {**memory, "local_centers": moved, "penalty": broadcast["penalty"]}, contribution
-
-
-def own_sums(shard: Shard, memory: Bundle, centers: Array) -> ClusterSums:
-    """Sums over an agent's own rows."""
-    told = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
-    parts = (part for X, _ in shard.batches() for part in ClusterSums.parts(X, *told, fast=shard.fast))
-    return sum(parts, ClusterSums.none(centers))
-
-
-def own_spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterSpread:
-    """Spread of an agent's own rows about ``centers``."""
-    told = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
-    parts = (part for X, _ in shard.batches() for part in ClusterSpread.parts(X, *told, fast=shard.fast))
-    return sum(parts, ClusterSpread.none(centers))
-
-
-def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): spread about the agreed centers, which gives the pooled widths exactly."""
-    return memory, pack(own_spread(shard, memory, broadcast["centers"]))
-
-
-def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): local variances about local centers times the number of rows, paper eq. (18) and (19)."""
-    spread = own_spread(shard, memory, memory.get("local_centers", broadcast["centers"]))
-    weight = shard.n_samples * (spread.mass > 0.0)
-    contribution = {"mass": spread.mass, "weight": weight, "square": weight[:, None] * spread.variances}
-    return memory, contribution
-
-
 def agree_rules(
     engine: Engine, settings: Settings, population: Population, observe: Observer, variation: Variation = FIRST
 ) -> tuple[Rules, Array, bool]:
     """Rules over all agents' rows, each rule's share of the rows, and whether the centers have converged."""
     start = _start(engine, settings, population, variation)
-    if settings.sums_only or engine.n_agents == 1:
-        centers, converged = _exact_centers(engine, settings, start, observe)
+    if settings.admm_for_clusters and engine.n_agents > 1:
+        centers, converged = consensus_centers(engine, settings, population, start, observe)
     else:
-        centers, converged = _consensus_centers(engine, settings, population, start, observe)
+        centers, converged = summed_centers(engine, settings, start, observe)
     rules, shares = rules_about(engine, settings, centers, variation.stretch)
     return rules, shares, converged
 
@@ -200,62 +145,33 @@ def _start(engine: Engine, settings: Settings, population: Population, variation
     raise EngineError(f"no agent proposed start centers in {MAX_ELECTIONS} rounds: agents come and go too fast")
 
 
-def _exact_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
-    """Pooled fuzzy c-means: each step from one sum over agents, accelerated unless that is switched off."""
-    mixing = Mixing.start(MEMORY if settings.acceleration else 0)
-    images, gaps = np.empty((0, centers.size)), np.empty((0, centers.size))
+def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
+    """Pooled fuzzy c-means: each step from one sum over agents, accelerated unless that is switched off.
+
+    Stops when a step would move no center by more than ``tol``. If that was asked for by exact sums, agents that are
+    away are not waited for: their rows are not in the sums that follow either.
+    """
+    descent, present = Descent(MEMORY), tuple[str, ...]()
+    patience = Patience(engine, 0 if settings.sums_only else WAIT_FOR_ABSENT)
     for round_number in range(1, settings.max_rounds + 1):
         sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
+        if engine.present != present:
+            descent.restart()  # sums over others are of another objective
+            present = engine.present
         moved = sums.centers(centers)
-        gap = (moved - centers).ravel()
-        move = float(np.abs(gap).max())
-        observe(RoundInfo(STAGE, round_number, sums.objective, 0.0, 0.0, move))
-        if move <= settings.tol:
+        move = float(np.abs(moved - centers).max())
+        observe(RoundInfo(CLUSTERS, round_number, sums.objective, 0.0, 0.0, move))
+        if move <= settings.tol and patience.ends():
             return moved, True
-        images, gaps = np.vstack([images, moved.ravel()]), np.vstack([gaps, gap])
-        mixing, mix = mixing.advance(gaps @ gap, merit=sums.objective)
-        images, gaps = images[-len(mix) :], gaps[-len(mix) :]
-        centers = (mix @ images).reshape(centers.shape)
+        centers = moved if settings.acceleration is None else descent.advance(_seen(sums, centers)).reshape(moved.shape)
     return moved, False
 
 
-def _consensus_centers(
-    engine: Engine, settings: Settings, population: Population, centers: Array, observe: Observer
-) -> tuple[Array, bool]:
-    """DFCM; stops when a step of pooled fuzzy c-means would move no center, and agents agree, both to ``tol``."""
-    penalty = _cluster_penalty(engine, settings, population)
-    iteration = Iteration(MEMORY if settings.acceleration else 0)
-    previous, residuals, patience = centers, list[float](), WAIT_FOR_ABSENT
-    for round_number in range(1, settings.max_rounds + 1):
-        message = {"centers": centers, "penalty": scalar(penalty), **iteration.message()}
-        sums = engine.sum("cluster_consensus", message)
-        state_sum = iteration.receive(sums, engine.present, merit=float(sums["lagrangian"]))
-        primal = float(np.sqrt(sums["primal_square"]))
-        dual = dual_residual(centers, previous, iteration.n_present, penalty)
-        move = float(np.abs(unpack(ClusterSums, sums).centers(centers) - centers).max())
-        bound = max(move, primal / float(np.sqrt(iteration.n_present * centers.size)))
-        observe(RoundInfo(STAGE, round_number, float(sums["objective"]), primal, dual, bound))
-        if bound <= settings.tol:
-            if iteration.n_present == engine.n_agents or patience == 0:
-                return centers, True
-            patience -= 1
-        residuals.append(primal)
-        # Agents that disagree by more than the consensus moves are circling; while it moves on, they only lag behind.
-        raised = settings.cluster_penalty is None and stalled(residuals) and primal > 2.0 * dual / penalty
-        if raised:
-            iteration.restart()
-            state_sum, residuals = sums["image"], []
-        x_sum = state_sum.reshape(2, *centers.shape)[0]
-        previous, centers = centers, x_sum / iteration.n_present
-        penalty *= 2.0 if raised else 1.0
-    return centers, False
-
-
-def _cluster_penalty(engine: Engine, settings: Settings, population: Population) -> float:
-    """The paper's ``rho_s``; by default it starts at the mean membership mass of a cluster at an agent."""
-    if settings.cluster_penalty is not None:
-        return settings.cluster_penalty
-    return population.n_samples / (engine.n_agents * settings.n_rules)
+def _seen(sums: ClusterSums, centers: Array) -> Evaluation:
+    """The objective of fuzzy c-means as a function of the centers, in the metric of the clusters' masses."""
+    mass = np.maximum(sums.mass, LEAST_MASS * sums.mass.sum())
+    gradient = sums.mass[:, None] * centers - sums.total
+    return Evaluation(centers.ravel(), sums.objective, gradient.ravel(), np.repeat(mass, centers.shape[1]))
 
 
 def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterSpread:

@@ -21,9 +21,11 @@ from dsfr.core.scaling import Moments, Ranges
 from dsfr.core.statistics import Quadratic
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import NeighborEngine
-from dsfr.protocol import clusters, dicr
+from dsfr.protocol.clusters import local_clustering, start_message
 from dsfr.protocol.gossip import Conversation, announced, copy_round, flooded, links_of, start_copy, start_flood
+from dsfr.protocol.memberships import own_spread, own_sums
 from dsfr.protocol.packing import pack, scalar, unpack, unpack_basis
+from dsfr.protocol.rounds import CLUSTERS, WEIGHTS, Observer
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.statistics import AS_MANY_AS_ROWS, own_statistics, penalty_on_unlabeled
@@ -54,7 +56,7 @@ def propose(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
     look = look_of(_unflat(flooded(memory)), declared)
     memory = {**memory, **look.message(), "ticket": scalar(look.ticket), "fuzzifier": broadcast["fuzzifier"]}
     shape = (int(broadcast["n_rules"]), shard.n_features)
-    centers = clusters.local_clustering(shard, memory, broadcast) if has_ticket(shard, memory, look.ticket) else None
+    centers = local_clustering(shard, memory, broadcast) if has_ticket(shard, memory, look.ticket) else None
     return start_flood(memory, announced(centers, shape))
 
 
@@ -98,7 +100,7 @@ def neighbor_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     penalty = _penalty(mass, broadcast)
 
     def step(pull: Array, n_links: int) -> Array:
-        sums = clusters.own_sums(shard, memory, centers)
+        sums = own_sums(shard, memory, centers)
         return (sums.total + pull) / (sums.mass + 2.0 * penalty * n_links)[:, None]
 
     def error(gradient: Array, apart: Array) -> float:
@@ -110,7 +112,7 @@ def neighbor_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
 def spread_out(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (neighbors): take up the centers; begin to average the spread about them."""
     centers = flooded(memory)
-    spread = clusters.own_spread(shard, memory, centers)
+    spread = own_spread(shard, memory, centers)
     own = np.column_stack([spread.mass, spread.square])
     return start_copy({**memory, "centers": centers, "own": own}, own)
 
@@ -157,9 +159,7 @@ def tell_copy(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, 
     return memory, {**model, **_target(memory), "counts": counts, "weights": found}
 
 
-def train_copies(
-    engine: NeighborEngine, settings: Settings, observe: clusters.Observer
-) -> tuple[dict[str, Bundle], list[str]]:
+def train_copies(engine: NeighborEngine, settings: Settings, observe: Observer) -> tuple[dict[str, Bundle], list[str]]:
     """The model of every agent, and the stages that have not converged.
 
     Raises
@@ -178,8 +178,8 @@ def train_copies(
     n_agents: Bundle = {"n_agents": np.asarray(engine.n_agents, dtype=np.int64)}
     talk.flood("prepare_copies", _preparation(settings) | n_agents)
     penalty = {} if settings.penalty is None else {"penalty": scalar(float(settings.penalty))}
-    solved = talk.settle("start_copies", "neighbor_weights", penalty, settings.tol, dicr.STAGE)
-    stages = {clusters.STAGE: counted and clustered, dicr.STAGE: solved}
+    solved = talk.settle("start_copies", "neighbor_weights", penalty, settings.tol, WEIGHTS)
+    stages = {CLUSTERS: counted and clustered, WEIGHTS: solved}
     return engine.read("tell_copy", n_agents), [stage for stage, done in stages.items() if not done]
 
 
@@ -190,7 +190,7 @@ def predictor_of(model: Bundle) -> Predictor:
 
 
 def _settle_rules(talk: Conversation, settings: Settings) -> bool:
-    clustered = talk.settle("place_centers", "neighbor_centers", {}, settings.tol, clusters.STAGE)
+    clustered = talk.settle("place_centers", "neighbor_centers", {}, settings.tol, CLUSTERS)
     talk.flood("announce")
     spread = talk.settle("spread_out", "average", {}, AVERAGE_TOL)
     talk.flood("announce")
@@ -200,8 +200,8 @@ def _settle_rules(talk: Conversation, settings: Settings) -> bool:
 def _start(settings: Settings) -> Bundle:
     """Without rules there are no centers to start from; one that nobody uses keeps the messages in shape."""
     if settings.basis == "rules":
-        return clusters.start_message(settings, 0.0)
-    return clusters.start_message(settings, 0.0, 0) | {"n_rules": np.asarray(1, dtype=np.int64)}
+        return start_message(settings, 0.0)
+    return start_message(settings, 0.0, 0) | {"n_rules": np.asarray(1, dtype=np.int64)}
 
 
 def _declared(settings: Settings, look: FirstLook) -> Bundle:

@@ -14,8 +14,10 @@ from dsfr.core.clusters import ClusterSums, merge_centers
 from dsfr.core.consensus import RoundInfo
 from dsfr.core.rules import Rules
 from dsfr.engines import Engine
-from dsfr.protocol.clusters import STAGE, Observer, cluster_sums, local_clustering, rules_about, start_message
+from dsfr.protocol.clusters import local_clustering, rules_about, start_message
+from dsfr.protocol.memberships import cluster_sums
 from dsfr.protocol.packing import unpack
+from dsfr.protocol.rounds import CLUSTERS, Observer
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose, Shard
 from dsfr.protocol.survey import Population, agree, first_look
@@ -60,5 +62,5 @@ def few_rounds_rules(engine: Engine, settings: Settings, observe: Observer) -> t
         step = unpack(ClusterSums, sums)
         previous, centers = centers, step.centers(centers)
         move = float(np.abs(centers - previous).max())
-        observe(RoundInfo(STAGE, refinement, step.objective, 0.0, 0.0, move))
+        observe(RoundInfo(CLUSTERS, refinement, step.objective, 0.0, 0.0, move))
     return population, *rules_about(engine, settings, centers)

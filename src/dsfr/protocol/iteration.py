@@ -16,9 +16,6 @@ from dsfr.bundles import Bundle
 from dsfr.core.acceleration import Mixing
 from dsfr.core.arrays import Array
 
-WAIT_FOR_ABSENT = 50
-"""Rounds that go on after those present have converged, for agents that are away to come back."""
-
 
 def recall(memory: Bundle, broadcast: Bundle) -> Array | None:
     """An agent's state for this round, None if it has none yet; after missed rounds it goes on from its last image."""

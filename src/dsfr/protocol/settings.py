@@ -44,7 +44,7 @@ class Settings:
     n_neighbors: int = 10
     solver: str = "admm"
     rounds: str = "many"
-    acceleration: str | None = "anderson"
+    acceleration: str | None = "conjugate"
     relaxation: float = 1.0
     cluster_penalty: float | None = None
     penalty: float | str | None = None
@@ -122,6 +122,22 @@ class Settings:
     def sums_for_weights(self) -> bool:
         """Whether the weights come from summed statistics: tuning needs these, and leaves nothing to agree on."""
         return self.sums_only or self.tune is not None
+
+    @property
+    def admm_for_clusters(self) -> bool:
+        """Whether centers are agreed by ADMM, DFCM: because of how to accelerate, or of a penalty for it."""
+        return not self.sums_only and (self.acceleration != "conjugate" or self.cluster_penalty is not None)
+
+    @property
+    def admm_for_weights(self) -> bool:
+        """Whether weights are agreed by ADMM, DICR: because of how to accelerate, or of what it alone has."""
+        special = self.penalty is not None or self.relaxation != 1.0 or self.redraws_pairs
+        return not self.sums_for_weights and (self.acceleration != "conjugate" or special)
+
+    @property
+    def redraws_pairs(self) -> bool:
+        """Whether every round of ADMM has pairs of its own."""
+        return self.refresh_pairs and self.unlabeled == "icr"
 
     @property
     def several_bases(self) -> bool:
@@ -208,7 +224,7 @@ _RULES = {
     "cluster_penalty": _number(
         0, "a number > 0, or None to follow the mean cluster mass of an agent", strict=True, or_none=True
     ),
-    "acceleration": _one_of("anderson", None),
+    "acceleration": _one_of("conjugate", "anderson", None),
     "relaxation": _Rule(
         lambda value: _POSITIVE.holds(value) and value < 2, "a number > 0 and < 2; 1 is plain ADMM, 1.6 is usual"
     ),

@@ -27,7 +27,7 @@ STAGES = {
     "start": ("start_centers", "local_clusters", "propose"),
     "clusters": ("cluster_sums", "cluster_consensus", "count_and_sum", "place_centers", "neighbor_centers"),
     "widths": ("cluster_spread", "local_spread", "spread_out"),
-    "statistics": ("statistics", "prepare_weights", "prepare_copies", "left_out_errors"),
+    "statistics": ("statistics", "prepare_weights", "first_gradient", "prepare_copies", "left_out_errors"),
     "averaging": ("bends", "square_slopes", "stack", "compare", "score", "tally_errors"),
     "weights": ("weight_consensus", "weight_gradient", "start_copies", "neighbor_weights", "tell_copy"),
 }
@@ -50,6 +50,7 @@ PASSES = {
     "spread_out": 1,
     "statistics": 1,
     "prepare_weights": 1,
+    "first_gradient": 1,
     "prepare_copies": 1,
 }
 """How often a task goes over all rows of an agent."""

@@ -21,14 +21,18 @@ from dsfr.protocol import (
     choosing,
     clusters,
     decentralized,
+    dfcm,
     dicr,
     few,
+    gradients,
     limits,
+    memberships,
     relevance,
     statistics,
     survey,
     weights,
 )
+from dsfr.protocol.rounds import CLUSTERS, WEIGHTS
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.shard import Purpose
 from dsfr.protocol.threads import single_threaded_blas
@@ -39,16 +43,17 @@ _TASKS: Tasks = {
     "agree": survey.agree,
     "draw_ticket": survey.draw_ticket,
     "start_centers": clusters.start_centers,
-    "cluster_sums": clusters.cluster_sums,
-    "cluster_consensus": clusters.cluster_consensus,
-    "cluster_spread": clusters.cluster_spread,
-    "local_spread": clusters.local_spread,
+    "cluster_sums": memberships.cluster_sums,
+    "cluster_consensus": dfcm.cluster_consensus,
+    "cluster_spread": memberships.cluster_spread,
+    "local_spread": memberships.local_spread,
     "local_clusters": few.local_clusters,
     "count_and_sum": few.count_and_sum,
     "statistics": statistics.statistics,
     "prepare_weights": dicr.prepare_weights,
     "weight_consensus": dicr.weight_consensus,
-    "weight_gradient": dicr.weight_gradient,
+    "first_gradient": gradients.first_gradient,
+    "weight_gradient": gradients.weight_gradient,
     "left_out_errors": choosing.left_out_errors,
     "bends": relevance.bends,
     "square_slopes": relevance.square_slopes,
@@ -126,9 +131,9 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         return _train_mixture(engine, settings, history, observe)
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
-    found = weights.agree_weights(engine, settings, basis, population, observe)
+    found = weights.agree_weights(engine, settings, basis, population, observe, shares=shares)
     target = population.target
-    stages = ((clusters.STAGE, clustered), (dicr.STAGE, found.converged))
+    stages = ((CLUSTERS, clustered), (WEIGHTS, found.converged))
     return Training(
         predictor=Predictor(
             population.ranges, basis, found.weights, target.mean, target.deviation, shares, population.limits
@@ -153,8 +158,8 @@ def _train_mixture(
     mixture = calibration.calibrate(engine, population, trained, shares, sure=settings.uncertainty)
     several = len(trained) > 1 or settings.uncertainty
     done = {
-        clusters.STAGE: all(base.converged for base in trained),
-        dicr.STAGE: all(base.found.converged for base in trained),
+        CLUSTERS: all(base.converged for base in trained),
+        WEIGHTS: all(base.found.converged for base in trained),
     }
     return Training(
         predictor=mixture.strongest,

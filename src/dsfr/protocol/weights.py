@@ -1,4 +1,4 @@
-"""Weights over agents: one round of summed statistics (exact) or consensus ADMM (DICR)."""
+"""Weights over agents: one round of summed statistics (exact), conjugate directions, or consensus ADMM (DICR)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from dsfr.core.ties import ties, untied_factor
 from dsfr.core.wavelets import Wavelets
 from dsfr.engines import Engine
 from dsfr.protocol.choosing import minimize_left_out
-from dsfr.protocol.clusters import Observer
-from dsfr.protocol.dicr import STAGE, consensus_weights
+from dsfr.protocol.dicr import consensus_weights
+from dsfr.protocol.gradients import conjugate_weights
 from dsfr.protocol.packing import scalar, unpack_statistics
+from dsfr.protocol.rounds import WEIGHTS, Observer
 from dsfr.protocol.settings import Settings
 from dsfr.protocol.statistics import penalty_on_unlabeled
 from dsfr.protocol.survey import Population
@@ -63,8 +64,13 @@ def agree_weights(
     population: Population,
     observe: Observer,
     varied: Bundle | None = None,
+    shares: Array | None = None,
 ) -> Solution:
-    """Weights that minimise the pooled objective; ``varied`` is what agents must know of one of several rule bases."""
+    """Weights that minimise the pooled objective.
+
+    ``varied`` is what agents must know of one of several rule bases; ``shares`` of the rows that rules have, where they
+    are known, save some rounds.
+    """
     broadcast = {
         **basis.arrays(),
         "target_mean": scalar(population.target.mean),
@@ -74,8 +80,9 @@ def agree_weights(
     }
     if settings.sums_for_weights or engine.n_agents == 1:
         return _exact_weights(engine, settings, broadcast, observe)
-    weights, converged = consensus_weights(engine, settings, population, broadcast, observe)
-    return Solution(weights, converged)
+    if settings.admm_for_weights:
+        return Solution(*consensus_weights(engine, settings, population, broadcast, observe))
+    return Solution(*conjugate_weights(engine, settings, population, broadcast, shares, observe))
 
 
 def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Solution:
@@ -90,7 +97,7 @@ def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observ
     weights = solve_weights(quadratic, ridge)
     bound = relative_error_bound(quadratic.gradient(weights) + ridge * weights, weights, ridge)
     objective = quadratic.value(weights) + ridge / 2 * float(weights @ weights)
-    observe(RoundInfo(STAGE, 1, objective, 0.0, 0.0, bound))
+    observe(RoundInfo(WEIGHTS, 1, objective, 0.0, 0.0, bound))
     lines = weights if tied is None else tied @ weights
     return Solution(lines, tuned=tuned, statistics=total, unlabeled_weight=weight, ridge=ridge, tied=tied)
 
