@@ -55,7 +55,7 @@ def line(solver: str, rows_per_node: float, n_nodes: int, row: float) -> tuple[f
     """Seconds of computing and of sums, kB of a sum, rounds, and share of the time spent computing."""
     legs = make_legs(N_FEATURES, Settings(n_rules=N_RULES, solver=solver), *ASSUMED_ROUNDS[solver])
     rounds = sum(leg.rounds for leg in legs)
-    n_passes = sum(leg.rounds for leg in legs if leg.task != "weight_consensus")
+    n_passes = sum(leg.rounds for leg in legs if leg.task != "weight_gradient")
     computing = n_passes * rows_per_node * row
     sums = sum(leg.rounds * allreduce_seconds(leg.bytes_up, n_nodes) for leg in legs)
     n_bytes = sum(leg.rounds * leg.bytes_up for leg in legs) / rounds

@@ -409,7 +409,8 @@ class PenaltyRecorder(InProcessEngine):
 def test_a_cluster_penalty_doubles_if_it_was_left_open_and_a_number_stays(table, told, doubles):
     X, _, y = table
     engine = PenaltyRecorder(list(make_shards(X, y, np.arange(len(y)) % 20).values()), TASKS)
-    train(engine, Settings(cluster_penalty=told, unlabeled=None, ridge=1.0, max_rounds=300, tol=1e-6))
+    anderson = {"acceleration": "anderson", "unlabeled": None}
+    train(engine, Settings(cluster_penalty=told, ridge=1.0, max_rounds=300, tol=1e-6, **anderson))
     assert engine.penalties[0] == len(y) / (20 * 5) == 1.2
     assert set(np.divide(engine.penalties[1:], engine.penalties[:-1])) == ({1.0, 2.0} if doubles else {1.0})
 

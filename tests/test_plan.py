@@ -62,12 +62,23 @@ def test_bytes_of_few_rounds_are_exact_on_any_graph(told, n_features, n_agents, 
     assert sent == ledger.messages
 
 
+@settings(max_examples=30)
+@given(any_settings, st.integers(1, 5), st.integers(2, 6))
+def test_bytes_of_conjugate_directions_are_exact(told, n_features, n_agents):
+    ledger, asked = train_on(n_features, n_agents, None, **told)
+    rounds = {"cluster_rounds": rounds_of(ledger, "cluster_sums"), "weight_rounds": 1}
+    rounds["weight_rounds"] += rounds_of(ledger, "weight_gradient")
+    plan = make_plan(60, n_features, plan_links(n_agents, None, **FREE), asked, **rounds)
+    assert plan.exact
+    assert (plan.rounds, plan.bytes) == (ledger.rounds, ledger.bytes)
+
+
 @settings(max_examples=20)
 @given(any_settings, st.integers(1, 4), st.sampled_from([None, "ring"]), st.sampled_from(["anderson", None]))
 def test_bytes_of_admm_are_near(told, n_features, topology, acceleration):
     ledger, asked = train_on(n_features, 4, topology, acceleration=acceleration, max_rounds=40, **told)
     clustering = rounds_of(ledger, "cluster_consensus")
-    solving = rounds_of(ledger, "weight_consensus") + rounds_of(ledger, "weight_gradient")
+    solving = rounds_of(ledger, "weight_consensus")
     links = plan_links(4, topology, **FREE)
     plan = make_plan(60, n_features, links, asked, cluster_rounds=clustering, weight_rounds=solving)
     assert not plan.exact

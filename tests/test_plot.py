@@ -138,8 +138,9 @@ def test_bars_are_the_ledger_s_bytes(fitted):
         assert (np.diff(heights) < 0).all()  # the busiest on top
 
 
-def test_the_history_s_numbers_are_drawn(fitted):
-    estimator = fitted[0]
+def test_the_history_s_numbers_are_drawn():
+    X, _, y = make_table(0)
+    estimator = SFRRegressor(random_state=0, n_agents=3, acceleration="anderson").fit(X, y)
     lines = {line.get_label(): line.get_ydata() for line in plot.convergence(estimator.history_, "weights").lines}
     expected = [info.primal_residual for info in estimator.history_ if info.stage == "weights"]
     np.testing.assert_allclose(lines["primal residual"], [value for value in expected if value > 0])

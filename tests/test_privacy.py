@@ -1,4 +1,4 @@
-"""What `docs/privacy.md` says can be recovered from an agent's ADMM messages can be recovered."""
+"""What `docs/privacy.md` says can be recovered from an agent's messages can be recovered."""
 
 import numpy as np
 import pytest
@@ -19,16 +19,21 @@ class Eavesdropper(InProcessEngine):
         contributions = super()._run(task, verb, broadcast)
         if task == "weight_consensus":
             self.heard.append((broadcast["consensus"], contributions[0]))
+        if task.endswith("_gradient"):
+            self.heard.append((broadcast.get("weights", np.zeros_like(contributions[0]["gradient"])), contributions[0]))
         return contributions
 
 
-@pytest.fixture
-def overheard():
+PLAIN_ADMM = {"acceleration": None, "penalty": 1.0}
+
+
+@pytest.fixture(params=[PLAIN_ADMM, {}], ids=["admm", "conjugate"])
+def overheard(request):
     X, _, y = make_table(0, n_features=1)
     shards = make_shards(X, y, np.arange(len(y)) % 3)
     engine = Eavesdropper(list(shards.values()), TASKS, serialize=True)
     engine.heard = []
-    told = Settings(n_rules=2, ridge=1e-2, acceleration=None, penalty=1.0, tol=1e-10, max_rounds=60, seed=0)
+    told = Settings(n_rules=2, ridge=1e-2, tol=1e-10, max_rounds=60, seed=0, **request.param)
     population = survey(engine, told)
     rules, _, _ = agree_rules(engine, told, population, lambda info: None)
     engine.heard = []
@@ -41,6 +46,7 @@ def secrets(engine):
     return memory["curvature"], memory["moment"]
 
 
+@pytest.mark.parametrize("overheard", [PLAIN_ADMM], indirect=True)
 def test_a_coordinator_that_chooses_the_consensus_recovers_an_agent_s_statistics_exactly(overheard):
     A, b = secrets(overheard)
     p = len(b)

@@ -18,7 +18,7 @@ from dsfr.protocol.survey import check_size
 
 SAMPLE_ROWS = 20_000
 """Rows that computing is timed on."""
-ASSUMED_ROUNDS = {"admm": (40, 40), "exact": (30, 1)}
+ASSUMED_ROUNDS = {"admm": (20, 30), "exact": (20, 1)}
 """Rounds of clustering and of solving, where nothing better is known: typical of the paper's tables."""
 
 

@@ -18,6 +18,7 @@ from tests.tables import make_table, owners_of
 
 seeds = st.integers(0, 10_000)
 SITES = [f"site-{number}" for number in range(4)]
+ACCELERATIONS = ["conjugate", "anderson", None]
 
 
 def shards_of(seed, **table):
@@ -38,19 +39,26 @@ def weights_over(engine, told, rules, population):
 
 
 @settings(max_examples=15)
-@given(seeds, st.sampled_from(SITES[1:]), st.integers(1, 10), st.sampled_from(["icr", None]), st.booleans())
-def test_an_agent_that_leaves_dicr_and_returns_ends_at_the_same_solution(seed, away, leaves, unlabeled, plain):
+@given(
+    seeds,
+    st.sampled_from(SITES[1:]),
+    st.integers(1, 10),
+    st.sampled_from(["icr", None]),
+    st.sampled_from(ACCELERATIONS),
+)
+def test_an_agent_that_leaves_dicr_and_returns_ends_at_the_same_solution(seed, away, leaves, unlabeled, how):
     shards = shards_of(seed)
     told = {"n_rules": 3, "unlabeled": unlabeled, "tol": 1e-8, "ridge": 0.5, "seed": seed, "max_rounds": 50_000}
-    told["acceleration"] = None if plain else "anderson"
-    faults = Faults(absences=[Absence(away, leaves, leaves + 19, "weight_consensus")])
+    told["acceleration"] = how
+    task = "weight_gradient" if how == "conjugate" else "weight_consensus"
+    faults = Faults(absences=[Absence(away, leaves, leaves + 19, task)])
     engine = engine_of("in-process", shards, faults)
     population = survey(engine, Settings(**told))
     rules, _, _ = agree_rules(engine, Settings(**told), population, lambda info: None)
     found, converged = weights_over(engine, Settings(**told), rules, population)
     assert converged
     assert engine.present == tuple(SITES)
-    entry = engine.ledger.entries["weight_consensus", "sum"]
+    entry = engine.ledger.entries[task, "sum"]
     assert entry.agents[away].rounds == entry.rounds - 20
     exact, _ = weights_over(engine, Settings(**told, solver="exact"), rules, population)
     assert np.linalg.norm(found - exact) <= 2e-8 * np.linalg.norm(exact)
@@ -119,11 +127,12 @@ def test_what_was_missed_is_told_once_in_the_order_last_asked(kind, asked, log):
     assert engine.ledger.bytes - before == 8 * (ways + len(log) - 1)
 
 
-@pytest.mark.parametrize("task", ["weight_consensus", "cluster_consensus"])
+@pytest.mark.parametrize("task", ["weight_consensus", "cluster_consensus", "weight_gradient", "cluster_sums"])
 def test_those_who_have_converged_wait_for_one_who_is_away(task):
     """With a loose tolerance the others are done long before it is back; its rows count all the same."""
     engine = engine_of("in-process", shards_of(1), Faults(absences=[Absence("site-1", 1, 45, task)]))
-    trained = train(engine, Settings(n_rules=2, ridge=0.5, tol=0.5))
+    how = "anderson" if "consensus" in task else "conjugate"
+    trained = train(engine, Settings(n_rules=2, ridge=0.5, tol=0.5, acceleration=how))
     assert trained.termination == "converged"
     assert engine.ledger.entries[task, "sum"].rounds > 45
 

@@ -84,9 +84,10 @@ class SFRRegressor(DistributedRegressor):
     n_agents : int, default=1
         Number of agents to split the rows over when ``fit`` is not told the owners; 1 is the centralised method.
     solver : {"admm", "exact", "decentralized"}, default="admm"
-        How agents agree: by consensus ADMM as in the paper (DFCM and DICR); by sums, which give the pooled solution
-        exactly and in few rounds; or without a coordinator, by messages between neighbors in a ``topology`` (the
-        history then has no objective, which nobody knows). A single agent always uses sums.
+        How agents agree: round by round, none of them sending statistics, as the paper's consensus ADMM does (see
+        ``acceleration``); by sums, which give the pooled solution exactly and in few rounds; or without a coordinator,
+        by messages between neighbors in a ``topology`` (the history then has no objective, which nobody knows). A
+        single agent always uses sums.
     rounds : {"many", "few"}, default="many"
         "few" trains in six rounds, for links where a round costs seconds: every agent clusters its own rows, the local
         centers (which the coordinator sees one by one) are merged and refined twice, and everything else is sums. The
@@ -101,9 +102,11 @@ class SFRRegressor(DistributedRegressor):
         Graph of SFR-G: sparse nearest neighbours, or the paper's full kernel (time grows with the square of the rows).
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
-    acceleration : {"anderson", None}, default="anderson"
-        Anderson acceleration of both ADMM iterations, from sums over agents, and extrapolation of the weights from all
-        rounds; None is the paper's plain iteration.
+    acceleration : {"conjugate", "anderson", None}, default="conjugate"
+        "conjugate": agents tell gradients, and the coordinator goes along conjugate directions of the pooled problem,
+        in as many rounds for many agents as for few. "anderson": consensus ADMM (DFCM and DICR), with Anderson's method
+        from sums over agents. None: plain ADMM; plain steps where agents send sums. A ``penalty``, ``cluster_penalty``
+        or ``relaxation`` asks for ADMM.
     relaxation : float, default=1.0
         Over-relaxation of the weights' ADMM, between 0 and 2; 1 is none.
     cluster_penalty : float, default=None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 
-from dsfr.protocol import clusters, dicr, few
+from dsfr.protocol import dfcm, dicr, few
 from dsfr.protocol.settings import Settings
 
 NUMBER = 8
@@ -94,10 +94,10 @@ def _sums(shape: Shape) -> int:
 
 def _clusters(shape: Shape, rounds: int) -> Iterator[Leg]:
     yield _leg("start_centers", "gather", 1, 5, shape.centers, everybody_answers=False)
-    if shape.settings.sums_only:
+    if not shape.settings.admm_for_clusters:
         yield _leg("cluster_sums", "sum", rounds, shape.centers, _sums(shape))
         return
-    mix = _mean_mix(rounds, clusters.MEMORY if shape.settings.acceleration else 0)
+    mix = _mean_mix(rounds, dfcm.MEMORY if shape.settings.acceleration else 0)
     up = 2 * shape.centers + (mix + 1) + _sums(shape) + 2
     yield _leg("cluster_consensus", "sum", rounds, shape.centers + 2 + mix, up, exact=False)
 
@@ -122,14 +122,15 @@ def _weights(shape: Shape, rounds: int) -> Iterator[Leg]:
         matrices = 2 if settings.unlabeled is not None else 1
         yield _leg("statistics", "sum", 1, told, matrices * p * (p + 1) // 2 + 2 * p + 3)
         return
+    if not settings.admm_for_weights:
+        yield _leg("first_gradient", "sum", 1, told + 1, p + 1)
+        yield _leg("weight_gradient", "sum", rounds - 1, p, p + 1)
+        return
     typical = 0 if isinstance(settings.penalty, Real) or settings.basis != "rules" else 3
     yield _leg("prepare_weights", "sum", 1, told + 1 + typical, 2)
-    tried = 1 if settings.acceleration and not settings.refresh_pairs and rounds > 1 else 0
-    mix = _mean_mix(rounds - tried, dicr.MEMORY if tried else 0)
-    redraw = 1 if settings.refresh_pairs else 0
-    yield _leg("weight_consensus", "sum", rounds - tried, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
-    if tried:
-        yield _leg("weight_gradient", "sum", tried, p, p + 1, exact=False)
+    redraw = 1 if settings.redraws_pairs else 0
+    mix = _mean_mix(rounds, dicr.MEMORY if settings.acceleration and not redraw else 0)
+    yield _leg("weight_consensus", "sum", rounds, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
 
 
 def _mean_mix(rounds: int, memory: int) -> int:
