@@ -61,7 +61,7 @@ def rows_of(spec: Spec, rng: np.random.Generator) -> list[dict]:
             {"variant": v, "stage": s, "round": r, "objective": 1 + 1 / r, "objective_pooled": 1.0, "last": r == 40}
             | {"primal_residual": 0.1, "stopped": 30 if r == 40 else None}
             | {name: 0.5 if r == 40 else None for name in ("weights_error", "nrmse_pooled", "nrmse")}
-            for v in ("paper", "ours")
+            for v in ("paper", "anderson", "conjugate")
             for s in ("clusters", "weights")
             for r in (1, 2, 10, 40)
         ],

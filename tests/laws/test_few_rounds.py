@@ -30,7 +30,7 @@ def test_six_rounds_whatever_the_settings(seed, n_agents, unlabeled, n_rules, sk
 @pytest.mark.parametrize("skew", [0.5, 100.0])
 def test_errors_are_near_those_of_many_rounds(skew):
     ratios = []
-    for seed in range(8):
+    for seed in range(20):
         X, truth, y = make_table(seed, n_rows=400)
         owners = owners_of(seed, len(y), 4, skew)
         many, few = (

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from dsfr.core.clusters import ClusterSums
 from dsfr.core.descent import MOST_TRIES, Descent, Evaluation
-from dsfr.protocol.clusters import _seen
 from tests.tables import make_table
 
 seeds = st.integers(0, 10_000)
@@ -58,7 +57,7 @@ def test_clusters_end_where_no_step_of_fuzzy_c_means_moves_them(seed, fuzzifier,
         sums = ClusterSums.of(X, centers, fuzzifier)
         if settled := np.abs(sums.centers(centers) - centers).max() < 1e-8:
             break
-        centers = descent.advance(_seen(sums, centers)).reshape(centers.shape)
+        centers = descent.advance(sums.evaluation(centers)).reshape(centers.shape)
     assert settled
 
 
@@ -67,14 +66,14 @@ def test_accepted_values_never_rise(seed):
     X = 2.0 * make_table(seed)[0] - 1.0
     descent, centers, accepted = Descent(10), X[:4].copy(), []
     for _ in range(30):
-        centers = descent.advance(_seen(ClusterSums.of(X, centers, 1.1), centers)).reshape(centers.shape)
+        centers = descent.advance(ClusterSums.of(X, centers, 1.1).evaluation(centers)).reshape(centers.shape)
         accepted.append(descent._accepted.value)
     assert np.all(np.diff(accepted) <= 1e-9 * accepted[0])
 
 
 def test_the_gradient_of_the_clusters_is_that_of_their_objective(rng):
     X, centers = rng.uniform(-1, 1, (50, 2)), rng.uniform(-1, 1, (3, 2))
-    seen, step = _seen(ClusterSums.of(X, centers, 1.5), centers), 1e-6
+    seen, step = ClusterSums.of(X, centers, 1.5).evaluation(centers), 1e-6
     for place in range(6):
         moved = centers.copy()
         moved.flat[place] += step
@@ -86,8 +85,10 @@ def test_an_empty_cluster_stays_where_it_is():
     X, centers = np.zeros((5, 1)), np.array([[0.5], [1e9]])
     sums = ClusterSums(np.array([5.0, 0.0]), np.array([[1.0], [0.0]]), 1.0)
     assert ClusterSums.of(X, centers, 1.1).mass[1] < 1e-100
-    moved = Descent(10).advance(_seen(sums, centers))
+    moved = Descent(10).advance(sums.evaluation(centers))
     np.testing.assert_allclose(moved, [0.2, 1e9])
+    none = ClusterSums(np.zeros(2), np.zeros((2, 1)), 0.0)
+    np.testing.assert_array_equal(Descent(10).advance(none.evaluation(centers)), centers.ravel())
 
 
 def test_steps_that_are_too_long_are_shortened_and_in_the_end_taken_plainly():

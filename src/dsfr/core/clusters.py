@@ -13,12 +13,16 @@ from scipy.spatial.distance import cdist
 
 from dsfr.core import compiled
 from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.descent import Descent, Evaluation
 from dsfr.core.scaling import Ranges, scaled_blocks
 from dsfr.core.threads import each_chunk
 
 FARTHEST = 1e300
 """Squared distances are capped here: farther away, every center is equally far."""
 N_MERGE_STARTS = 10
+LEAST_MASS = 1e-9
+"""Of all mass; a cluster with less is moved as if it had this much, where steps have a memory."""
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def squared_distances(X: Array, centers: Array) -> Array:
@@ -145,9 +149,15 @@ class ClusterSums:
     def __add__(self, other: ClusterSums) -> ClusterSums:
         return ClusterSums(self.mass + other.mass, self.total + other.total, self.objective + other.objective)
 
+    def evaluation(self, centers: Array) -> Evaluation:
+        """The objective as a function of the centers that the sums are about, in the metric of the clusters' masses."""
+        mass = np.maximum(self.mass, max(LEAST_MASS * float(self.mass.sum()), TINY))
+        gradient = self.mass[:, None] * centers - self.total
+        return Evaluation(centers.ravel(), self.objective, gradient.ravel(), np.repeat(mass, centers.shape[1]))
+
     def centers(self, previous: Array) -> Array:
         """Next centers, paper eq. (6); an empty cluster stays where it was."""
-        filled = self.mass > np.finfo(np.float64).tiny
+        filled = self.mass > TINY
         mass = np.where(filled, self.mass, 1.0)
         return np.where(filled[:, None], self.total / mass[:, None], previous)
 
@@ -195,7 +205,7 @@ class ClusterSpread:
     @property
     def variances(self) -> Array:
         """Weighted variance per cluster and feature, paper eq. (7) squared; 0 for an empty cluster."""
-        filled = self.mass > np.finfo(np.float64).tiny
+        filled = self.mass > TINY
         return np.where(filled[:, None], self.square / np.where(filled, self.mass, 1.0)[:, None], 0.0)
 
 
@@ -241,13 +251,19 @@ def fuzzy_c_means(
     fuzzifier: float,
     tol: float,
     max_rounds: int,
+    memory: int = 0,
     row_weights: Array | None = None,
     fast: bool = False,
 ) -> Array:
-    """Centers after at most ``max_rounds`` steps, or once no coordinate moves by more than ``tol``."""
+    """Centers after at most ``max_rounds`` steps, or once a step moves no coordinate by more than ``tol``.
+
+    With a ``memory`` steps are longer, see `dsfr.core.descent`.
+    """
+    moved, descent = centers, Descent(memory)
     for _ in range(max_rounds):
         sums = ClusterSums.of(X, centers, fuzzifier, row_weights, fast=fast)
-        previous, centers = centers, sums.centers(centers)
-        if np.abs(centers - previous).max() <= tol:
+        moved = sums.centers(centers)
+        if np.abs(moved - centers).max() <= tol:
             break
-    return centers
+        centers = descent.advance(sums.evaluation(centers)).reshape(moved.shape) if memory else moved
+    return moved

@@ -1,4 +1,4 @@
-"""Round by round: the objective of DFCM and DICR, by the paper's plain iteration and by ours."""
+"""Round by round: the objective of clusters and weights, by the paper's plain ADMM, accelerated, and by the default."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dsfr.metrics import nrmse
 from dsfr.protocol.clusters import agree_rules
 from dsfr.protocol.weights import agree_weights
 
-VARIANTS: dict[str, dict[str, Any]] = {"paper": PLAIN, "ours": {}}
+VARIANTS: dict[str, dict[str, Any]] = {"paper": PLAIN, "anderson": {"acceleration": "anderson"}, "conjugate": {}}
 
 
 def run_convergence(fold: Fold, spec: Spec, _: Choices) -> list[Row]:

@@ -10,7 +10,7 @@ from dsfr.bundles import Bundle
 from dsfr.core.arrays import Array
 from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
 from dsfr.core.consensus import RoundInfo
-from dsfr.core.descent import Descent, Evaluation
+from dsfr.core.descent import Descent
 from dsfr.core.rules import Rules, rule_widths
 from dsfr.core.scaling import Ranges, scale_features
 from dsfr.core.slopes import effective_features
@@ -26,8 +26,6 @@ from dsfr.protocol.survey import Population, has_ticket
 
 MEMORY = 10
 """Steps that the descent learns from."""
-LEAST_MASS = 1e-9
-"""Of all mass; a cluster with less is moved as if it had this much."""
 MAX_LOCAL_STEPS = 300
 """Steps of the start agent on its own rows: a start needs no more precision than this gives."""
 
@@ -83,6 +81,7 @@ def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
         fuzzifier=float(broadcast["fuzzifier"]),
         tol=float(broadcast["tol"]),
         max_rounds=int(broadcast["max_steps"]),
+        memory=MEMORY,
         fast=shard.fast,
     )
 
@@ -163,15 +162,10 @@ def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: 
         observe(RoundInfo(CLUSTERS, round_number, sums.objective, 0.0, 0.0, move))
         if move <= settings.tol and patience.ends():
             return moved, True
-        centers = moved if settings.acceleration is None else descent.advance(_seen(sums, centers)).reshape(moved.shape)
+        centers = (
+            moved if settings.acceleration is None else descent.advance(sums.evaluation(centers)).reshape(moved.shape)
+        )
     return moved, False
-
-
-def _seen(sums: ClusterSums, centers: Array) -> Evaluation:
-    """The objective of fuzzy c-means as a function of the centers, in the metric of the clusters' masses."""
-    mass = np.maximum(sums.mass, LEAST_MASS * sums.mass.sum())
-    gradient = sums.mass[:, None] * centers - sums.total
-    return Evaluation(centers.ravel(), sums.objective, gradient.ravel(), np.repeat(mass, centers.shape[1]))
 
 
 def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterSpread:

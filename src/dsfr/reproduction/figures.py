@@ -20,6 +20,11 @@ BLUE, ORANGE, GREEN, GRAY = "#0b62a4", "#d1570a", "#2e8540", "#8a8a8a"
 DPI = 90
 CONVERGENCE = ("airfoil", "ccpp", "kch", "wmsl")
 """The four data sets of the paper's figure."""
+CONVERGENCE_LINES = (
+    ("paper", ORANGE, "plain ADMM, rho = 0.1 (paper)"),
+    ("anderson", GREEN, "accelerated ADMM"),
+    ("conjugate", BLUE, "conjugate directions (default)"),
+)
 FAR = 0.05
 """Where mean and median differ by more, both are drawn."""
 FLOOR = 1e-9
@@ -124,8 +129,8 @@ def _overview(plt: Any, evidence: Evidence) -> Any:
 def _convergence(plt: Any, evidence: Evidence) -> Any:
     figure, axes = _panels(plt, 2, len(CONVERGENCE), 2.7)
     for j, dataset in enumerate(CONVERGENCE):
-        for variant, color, label in (("paper", ORANGE, "plain, rho = 0.1 (paper)"), ("ours", BLUE, "ours")):
-            for i, (stage, name) in enumerate((("clusters", "DFCM"), ("weights", "DICR"))):
+        for variant, color, label in CONVERGENCE_LINES:
+            for i, (stage, name) in enumerate((("clusters", "Clusters"), ("weights", "Weights"))):
                 rows = evidence.results.where("convergence", dataset=dataset, variant=variant, stage=stage)
                 rounds, values = _histories(rows, excess=stage == "weights")
                 scale = np.log10 if stage == "weights" else np.asarray
@@ -139,7 +144,7 @@ def _convergence(plt: Any, evidence: Evidence) -> Any:
         axes[1][j].set(yscale="log", xlabel="round")
     axes[0][0].set_ylabel("objective / pooled objective")
     axes[1][0].set_ylabel("relative excess of the objective")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 

@@ -32,7 +32,7 @@ DASHED = "Dashed: the median, where a few runs pull the mean away (WMSL, with it
 CAPTION_NOTES = {
     "overview": "Bars that leave a panel are cut. ",
     "convergence": "Above: fuzzy c-means, at the agents' own centers, over its value at the agreed ones for all rows "
-    "(under 1 while agents do not agree). Below: by how much the objective of the weights exceeds its minimum. ",
+    "(under 1 while agents of ADMM do not agree). Below: how much the objective of the weights exceeds its minimum. ",
     "parameters": f"Below: the plain iteration, stopped after 300 rounds. {DASHED}",
     "pairs": f"Ridge and consistency 0.1. {DASHED}",
     "rules": "Ridge and consistency 0.1. ",

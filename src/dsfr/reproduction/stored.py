@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dsfr.experiments.convergence import VARIANTS
 from dsfr.experiments.results import ResultsError, Row, read_about, read_results
 
 REQUIRED = ("grid", "fits", "baselines", "convergence", "penalties", "pairs", "rules", "agents", "owners")
@@ -87,7 +88,7 @@ def _n_points(spec: Mapping[str, Any]) -> int:
         "grid": SETTINGS_PER_FIT * (2 * grid + 3 * grid**2),
         "fits": SETTINGS_PER_FIT * METHODS_PER_FIT,
         "baselines": len(spec["alphas"]) + 3,
-        "convergence": 4,
+        "convergence": 2 * len(VARIANTS),
         "penalties": 2 * grid,
         "pairs": values,
         "rules": values * max(len(spec["label_counts"]), 1),
