@@ -137,6 +137,31 @@ def test_those_who_have_converged_wait_for_one_who_is_away(task):
     assert engine.ledger.entries[task, "sum"].rounds > 45
 
 
+class Listening(InProcessEngine):
+    """Keeps the centers that are asked for, what comes back, and from whom."""
+
+    def sum(self, task, broadcast):
+        result = super().sum(task, broadcast)
+        if task == "cluster_sums":
+            self.__dict__.setdefault("heard", []).append((broadcast["centers"], result, self.present))
+        return result
+
+
+def test_steps_of_the_clusters_are_plain_again_after_somebody_left_or_came_back():
+    """What was learnt of the others' objective says nothing of this one."""
+    faults = Faults(absences=[Absence("site-1", 4, 6, "cluster_sums")])
+    engine = Listening(shards_of(1), TASKS, faults=faults)
+    train(engine, Settings(n_rules=4, unlabeled=None, tol=1e-6, fuzzifier=2.0))
+    plain = []
+    for (_, _, before), (_, sums, present), (following, _, _) in zip(
+        engine.heard, engine.heard[1:], engine.heard[2:], strict=False
+    ):
+        moved = sums["total"] / sums["mass"][:, None]
+        plain.append(np.allclose(following, moved, rtol=1e-9, atol=1e-12))
+        assert plain[-1] or before == present
+    assert sum(plain) < len(plain) / 2
+
+
 def fates(*told):
     """Messages fare as told, one after another."""
     return iter(told).__next__

@@ -91,8 +91,6 @@ class _Search:
     """Whose gradients they are."""
     round: int = 0
     patience: Patience = field(init=False)
-    disappointed: bool = False
-    """Whether the last point should have been within ``tol``, and was not."""
 
     def __post_init__(self) -> None:
         self.patience = Patience(self.engine)
@@ -126,13 +124,9 @@ class _Search:
         if self._is_within(*known):
             return known[0]  # waiting for who is away
         point, gradient = self.span.extrapolated()
+        # If rounding spoils what it promises, it is still a better point to combine.
         promising = self._is_within(point, gradient)
-        self.disappointed = promising and not self.disappointed
-        if self.disappointed:
-            return point
-        # What was promised may be rounding alone; what was measured is not.
-        point, gradient = known if promising else (point, gradient)
-        return point - solve_factored(self.metric.root, gradient)
+        return point if promising else point - solve_factored(self.metric.root, gradient)
 
     def _is_within(self, point: Array, gradient: Array) -> bool:
         return relative_error_bound(gradient, point, self.settings.ridge) <= self.settings.tol
