@@ -1,6 +1,7 @@
 """What `benchmarks.engines` measures, on one engine: started once per engine and number of processes, prints JSON.
 
 [mpiexec -n 2] python -m benchmarks.engine_worker ENGINE N_PROCESSES rounds N_FLOATS
+[mpiexec -n 2] python -m benchmarks.engine_worker ENGINE N_PROCESSES consensus N_WEIGHTS
 [mpiexec -n 2] python -m benchmarks.engine_worker ENGINE N_PROCESSES fit N_AGENTS ROWS_PER_AGENT REPEATS
 """
 
@@ -19,6 +20,7 @@ from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
 
 N_FEATURES = 4
 WARM_UP, MEASURED = 20, 200
+CONSENSUS_ROWS = 1000
 SETTINGS = {"solver": "exact", "max_rounds": 12, "n_rules": 5, "seed": 0}
 """At most twelve rounds of clustering."""
 
@@ -80,6 +82,18 @@ def time_rounds(kind: str, n_processes: int, n_floats: int) -> dict[str, float]:
     return {"seconds": float(np.median(seconds))}
 
 
+def time_consensus(kind: str, n_processes: int, n_weights: int) -> dict[str, float]:
+    """Seconds per round of plain ADMM for so many weights; every process has one agent, a lone process two."""
+    names = [str(number) for number in range(max(n_processes, 2))]
+    measured = MEASURED if kind != "dask" else MEASURED // 4
+    told = {"basis": "wavelets", "n_nodes": n_weights, "unlabeled": None, "acceleration": None, "penalty": 1.0}
+    asked, times = Settings(**told, tol=1e-300, max_rounds=WARM_UP + measured + 1), list[float]()
+    with open_engine(kind, n_processes, make_shard, names, CONSENSUS_ROWS, TASKS) as engine:
+        train(engine, asked, lambda _: times.append(time.perf_counter()))
+    ends = np.array(times[WARM_UP :: measured // 5])
+    return {"seconds": float(np.median(np.diff(ends))) / (measured // 5)}
+
+
 def time_fit(kind: str, n_processes: int, n_agents: int, n_rows: int, repeats: int) -> dict[str, float]:
     """Median seconds of a training, without reading or making rows, its rounds, and a number that tells the model."""
     names = [str(number) for number in range(n_agents)]
@@ -97,7 +111,7 @@ def time_fit(kind: str, n_processes: int, n_agents: int, n_rows: int, repeats: i
 
 def main() -> None:
     kind, n_processes, what, *numbers = sys.argv[1:]
-    work = {"rounds": time_rounds, "fit": time_fit}[what]
+    work = {"rounds": time_rounds, "consensus": time_consensus, "fit": time_fit}[what]
     with threadpool_limits(1):
         found = work(kind, int(n_processes), *map(int, numbers))
     if kind != "mpi" or _rank() == 0:
