@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
     print(
-        f"dsfr {dsfr.__version__}, {told.kills} kills per engine, {N_SITES} agents, ADMM to {TOL}, seed {told.seed}\n"
+        f"dsfr {dsfr.__version__}, {told.kills} kills per engine, {N_SITES} agents, admm to {TOL}, seed {told.seed}\n"
     )
     print(f"{'engine':<8}{'killed':<14}{'kills':>6}  what came of it")
     good = True

@@ -21,7 +21,7 @@ from tests.tables import make_table, owners_of
 COMM = MPI.COMM_WORLD
 KINDS = [
     {"solver": "admm"},
-    {"solver": "admm", "unlabeled": "graph", "refresh_pairs": False, "width_pooling": "paper"},
+    {"solver": "admm", "acceleration": "anderson", "unlabeled": "graph", "width_pooling": "paper"},
     {"solver": "exact", "tune": "evidence"},
     {"rounds": "few", "unlabeled": None},
     {"basis": "wavelets", "n_nodes": 8, "unlabeled": "graph"},
@@ -161,7 +161,7 @@ def resumed(folder, graph=""):
 def checkpointed(folder, victim, after, graph=""):
     n_agents = COMM.size if graph else 4
     X, shards = shards_of(n_agents)
-    told = {"solver": "decentralized"} if graph else {"solver": "admm"}
+    told = {"solver": "decentralized"} if graph else {"acceleration": "anderson"}
     settings = Settings(seed=3, **told)
     if graph == "path":
         graph = [(rank, rank + 1) for rank in range(COMM.size - 1)]
@@ -170,7 +170,8 @@ def checkpointed(folder, victim, after, graph=""):
     with engine:
         kept = with_checkpoint(engine, folder, told, resume=True)
         trained = train(kept, settings)
-    reference = train(InProcessEngine(shards, TASKS), Settings(seed=3)).predictor.predict(X)
+    with_coordinator = Settings(seed=3) if graph else settings
+    reference = train(InProcessEngine(shards, TASKS), with_coordinator).predictor.predict(X)
     return {"replayed": kept.n_replayed, "apart": float(np.abs(trained.predictor.predict(X) - reference).max())}
 
 

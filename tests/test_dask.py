@@ -25,7 +25,8 @@ from dsfr.engines import dask_cluster  # noqa: E402
 from dsfr.engines.dask import DaskEngine  # noqa: E402
 
 KINDS = [
-    {"solver": "admm", "width_pooling": "paper"},
+    {"solver": "admm"},
+    {"solver": "admm", "acceleration": "anderson", "width_pooling": "paper"},
     {"solver": "exact", "tune": "evidence"},
     {"rounds": "few", "unlabeled": None},
     {"basis": "wavelets", "n_nodes": 8, "unlabeled": "graph"},
@@ -88,7 +89,7 @@ def fail(shard, memory, told):
 def test_a_worker_that_is_killed_does_not_change_the_model(client, monkeypatch, share):
     monkeypatch.setattr(engine_module, "HELD_SHARE", share)
     X, shards = shards_of()
-    told, victims = Settings(seed=3, solver="admm", tol=1e-3), []
+    told, victims = Settings(seed=3, acceleration="anderson", tol=1e-3), []
     reference = train(InProcessEngine(shards, TASKS), told)
 
     def on_round(info):
@@ -109,7 +110,7 @@ class Killed(BaseException):
 
 def test_a_training_whose_client_dies_is_resumed(client, tmp_path):
     X, shards = shards_of()
-    told = Settings(seed=3, solver="admm", tol=1e-3)
+    told = Settings(seed=3, acceleration="anderson", tol=1e-3)
 
     def stop(info):
         if info.round == 8:

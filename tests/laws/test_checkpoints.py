@@ -16,6 +16,7 @@ from tests.tables import make_table, owners_of
 
 KINDS = [
     {"solver": "admm"},
+    {"solver": "admm", "acceleration": "anderson"},
     {"solver": "admm", "refresh_pairs": True, "width_pooling": "paper"},
     {"solver": "exact"},
     {"rounds": "few"},
