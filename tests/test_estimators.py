@@ -600,3 +600,29 @@ def test_networks_that_cannot_be_are_refused(table, wrong, match):
     X, _, y = table
     with pytest.raises(ValueError, match=match):
         SFRRegressor(n_agents=4, random_state=0, **wrong).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (["low", "high"] * 10, "'low' in row 0"),
+        (pd.Categorical(["1", "high"] * 10), "'high' in row 1"),
+        (pd.date_range("2020", periods=20), "Timestamp"),
+        ([1.0, 2.0 + 1.0j] * 10, r"\(1\+0j\) in row 0"),
+    ],
+)
+def test_text_in_a_data_frame_is_refused_with_its_column(column, shown):
+    X = pd.DataFrame({"speed": np.arange(20.0), "kind": column})
+    with pytest.raises(ValueError, match=f"column 'kind' of X has {shown}.*OneHotEncoder"):
+        SFRRegressor(n_rules=2).fit(X, np.arange(20.0))
+    fitted = SFRRegressor(n_rules=2).fit(X.assign(kind=np.arange(20.0)[::-1]), np.arange(20.0))
+    with pytest.raises(ValueError, match=f"column 'kind' of X has {shown}"):
+        fitted.predict(X)
+
+
+def test_numbers_in_a_column_of_objects_are_numbers():
+    X = pd.DataFrame({"speed": np.arange(20.0), "kind": pd.Series([str(n) for n in range(20)], dtype=object)})
+    text = SFRRegressor(n_rules=2, random_state=0).fit(X, np.arange(20.0)).predict(X)
+    np.testing.assert_array_equal(
+        text, SFRRegressor(n_rules=2, random_state=0).fit(X.astype(float), np.arange(20.0)).predict(X.astype(float))
+    )

@@ -20,7 +20,15 @@ from dsfr.core.arrays import Array
 from dsfr.core.consensus import UNKNOWN
 from dsfr.core.model import Predictor
 from dsfr.engines import Engine, choose_engine
-from dsfr.estimators.checks import as_targets, check_finite, checked_count, dtype_of, is_missing, is_scan
+from dsfr.estimators.checks import (
+    as_targets,
+    check_finite,
+    check_numbers,
+    checked_count,
+    dtype_of,
+    is_missing,
+    is_scan,
+)
 from dsfr.estimators.lazy import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.estimators.parameters import training_seed
 from dsfr.model import Model
@@ -135,6 +143,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         return np.stack([middle - half, middle + half], axis=1)
 
     def _rows(self, X: Any) -> Array:
+        check_numbers(X)
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         check_finite(X, self.model_.feature_names)
         rows: Array = X
@@ -190,6 +199,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
                 "unlabelled rows have NaN there"
             )
         self._target_name = str(getattr(y, "name", None) or "y")
+        check_numbers(X)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)
         y = column_or_1d(as_targets(y), warn=True)
         check_consistent_length(X, y)

@@ -36,6 +36,30 @@ def is_missing(owner: object) -> bool:
     return not isinstance(owner, str) and str(owner) in ("None", "nan", "<NA>", "NaT")
 
 
+def check_numbers(X: Any) -> None:
+    """Refuse a data frame with anything but numbers in it, naming column and value; others have no names to tell."""
+    if not hasattr(X, "columns") or not hasattr(X, "iloc"):
+        return
+    for j, name in enumerate(X.columns):
+        column = X.iloc[:, j]
+        if getattr(column.dtype, "kind", "O") in "biuf":
+            continue
+        for row, value in enumerate(column):
+            if not is_missing(value) and not _is_number(value):
+                raise ValueError(
+                    f"column {name!r} of X has {value!r} in row {row}, which is not a number. Drop the column, or turn "
+                    "it into numbers, for example with sklearn.preprocessing.OneHotEncoder in a ColumnTransformer."
+                )
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def as_targets(y: Any) -> Array:
     """Targets as numbers, NaN where unlabelled."""
     targets: Array = check_array(
