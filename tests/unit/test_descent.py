@@ -116,6 +116,15 @@ def test_only_what_curves_upwards_is_learnt_and_memory_is_bounded():
     assert [float(change[0]) for change in descent._changes] == [pytest.approx(0.5), pytest.approx(0.3)]
 
 
+def test_no_step_but_a_plain_one_is_longer_than_allowed():
+    function, _ = quadratic(3)
+    free = [seen.point for seen in search(function, Descent(10), np.ones(6), 12)]
+    held = [seen.point for seen in search(function, Descent(10, 0.05), np.ones(6), 12)]
+    np.testing.assert_array_equal(free[:2], held[:2])
+    assert np.abs(np.diff(free[1:], axis=0)).max() > 0.1
+    assert np.abs(np.diff(held[1:], axis=0)).max() < 0.1 + 1e-12
+
+
 def test_after_a_restart_nothing_is_known():
     function, _ = quadratic(1)
     descent = Descent(10)

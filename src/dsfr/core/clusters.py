@@ -22,6 +22,8 @@ FARTHEST = 1e300
 N_MERGE_STARTS = 10
 LEAST_MASS = 1e-9
 """Of all mass; a cluster with less is moved as if it had this much, where steps have a memory."""
+LONGEST_STEP = 0.5
+"""Of a center along a scaled feature, in one step with a memory: farther, little is known."""
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -259,7 +261,7 @@ def fuzzy_c_means(
 
     With a ``memory`` steps are longer, see `dsfr.core.descent`.
     """
-    moved, descent = centers, Descent(memory)
+    moved, descent = centers, Descent(memory, LONGEST_STEP)
     for _ in range(max_rounds):
         sums = ClusterSums.of(X, centers, fuzzifier, row_weights, fast=fast)
         moved = sums.centers(centers)

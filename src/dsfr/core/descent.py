@@ -17,6 +17,7 @@ ENOUGH = 1e-4
 """Part of the fall that the slope promises which a step must keep."""
 ROUNDING = 1e-12
 """Values nearer than this, relatively, are equal."""
+TINY = float(np.finfo(np.float64).tiny)
 MOST_TRIES = 6
 """Steps in one direction that may be too long before all that was learnt is forgotten."""
 
@@ -38,6 +39,8 @@ class Descent:
 
     memory: int
     """Steps that it learns from."""
+    longest: float = float("inf")
+    """Most by which a step may change a coordinate, unless it is a plain one."""
     _accepted: Evaluation | None = None
     _direction: Array = field(default_factory=lambda: np.empty(0))
     _length: float = 1.0
@@ -90,6 +93,8 @@ class Descent:
         if float(at.gradient @ self._direction) >= 0.0:
             self._forget()
             self._direction = -at.gradient / at.curvature
+        elif self._steps:
+            self._length = min(1.0, self.longest / max(float(np.abs(self._direction).max()), TINY))
 
     def _learn(self, step: Array, change: Array) -> None:
         """Keep a step along which the function curves upwards; others, such as on a saddle, tell nothing of use."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dsfr.bundles import Bundle
 from dsfr.core.arrays import Array
-from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
+from dsfr.core.clusters import LONGEST_STEP, ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
 from dsfr.core.consensus import RoundInfo
 from dsfr.core.descent import Descent
 from dsfr.core.rules import Rules, rule_widths
@@ -150,7 +150,7 @@ def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: 
     Stops when a step would move no center by more than ``tol``. If that was asked for by exact sums, agents that are
     away are not waited for: their rows are not in the sums that follow either.
     """
-    descent, present = Descent(MEMORY), tuple[str, ...]()
+    descent, present = Descent(MEMORY, LONGEST_STEP), tuple[str, ...]()
     patience = Patience(engine, 0 if settings.sums_only else WAIT_FOR_ABSENT)
     for round_number in range(1, settings.max_rounds + 1):
         sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
