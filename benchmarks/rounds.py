@@ -4,10 +4,9 @@ Fifty labels spread over the agents, 5 rules, consistency 0.1, as many pairs as 
 pairs for every variant. After every round the weights are those that would be returned if it were the last. "stop" is
 the round in which a solve with tol 1e-4 says that it is done, "error" the relative error of the weights there (of the
 worst copy, without a coordinator), "kB" what was sent until then. A dash means not within 3000 rounds. All but the
-paper's iteration work in the metric of the rules. Four tables: the variants with five agents; the default and
-Anderson's acceleration with 5 to 100 agents; graphs, over a spanning tree (the same rounds, each as many steps as the
-tree is deep, twice) and without a coordinator (ridge 0.1); and rounds of clustering to tol 1e-4, median and most of ten
-draws of the owners (at most 300). Also written: rounds.csv with every row of the first three, and rounds.png.
+paper's iteration work in the metric of the rules. Three tables: the variants with five agents; the default and
+Anderson's acceleration with 5 to 100 agents; and graphs, over a spanning tree (the same rounds, each as many steps as
+the tree is deep, twice) and without a coordinator (ridge 0.1). Also written: rounds.csv with every row, and rounds.png.
 
     python -m benchmarks.rounds [--seed 0] [--quick]
 """
@@ -45,14 +44,6 @@ VARIANTS = {
     "conjugate (default)": {},
 }
 AMONG_MANY = {name: VARIANTS[name] for name in ("Anderson", "conjugate (default)")}
-CLUSTERING = {
-    "paper (plain, 0.1)": {"acceleration": None, "cluster_penalty": 0.1},
-    "plain": {"acceleration": None},
-    "Anderson": {"acceleration": "anderson"},
-    "sums, plain": {"acceleration": None, "solver": "exact"},
-    "conjugate (default)": {},
-}
-DRAWS, MOST_CLUSTERING = 10, 300
 N_AGENTS = (5, 10, 20, 50, 100)
 GRAPHS = ("complete", "star", "ring", "grid", "geometric")
 MOST_COPIES = 20
@@ -217,27 +208,6 @@ def graphs_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
                     yield about | {"variant": "decentralized"} | without_coordinator(shards, topology, told)
 
 
-def clustering(name: str, n_agents: int, told: dict, draws: int) -> list[int]:
-    """Rounds of clustering for some draws of the owners."""
-    counts = []
-    for seed in range(draws):
-        engine, settings = InProcessEngine(situation(name, n_agents, seed), TASKS), Settings(seed=seed, **told)
-        rounds: list[object] = []
-        agree_rules(engine, settings, survey(engine, settings), rounds.append)
-        counts.append(len(rounds))
-    return counts
-
-
-def show_clustering(names, counts, draws: int) -> None:
-    """The table of clustering, by variant and number of agents."""
-    print(f"\nrounds of clustering, {draws} draws\n{'data':<8} {'agents':>6} {'variant':<22}{'median':>8}{'most':>6}")
-    for name in names:
-        for n_agents in counts:
-            for label, variant in CLUSTERING.items():
-                found = clustering(name, n_agents, {"max_rounds": MOST_CLUSTERING} | variant, draws)
-                print(f"{name:<8} {n_agents:>6} {label:<22}{np.median(found):>8g}{max(found):>6}", flush=True)
-
-
 def shown(row: dict[str, object]) -> str:
     cells = [str(row[name] or "-") for name in ("1e-2", "1e-4", "1e-6", "stop")]
     about = f"{row['data']:<8} {row['ridge']:>6.0e} {row['agents']:>6} {row['graph']:<14} {row['variant']:<22}"
@@ -297,7 +267,6 @@ def main() -> None:
         for row in rows:
             stored.append({"table": table} | row)
             print(shown(row), flush=True)
-    show_clustering(names, (5,) if arguments.quick else (5, 100), 2 if arguments.quick else DRAWS)
     if not arguments.quick:
         with (RESULTS / "rounds.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)

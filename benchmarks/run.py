@@ -20,6 +20,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 NAMES = (
     "fit_time",
     "rounds",
+    "clustering",
     "few_rounds",
     "tuning",
     "accuracy",

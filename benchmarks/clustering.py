@@ -1,0 +1,66 @@
+"""Rounds of clustering until a step of pooled fuzzy c-means moves no center by more than 1e-4.
+
+Rows spread evenly over the agents, 5 rules, fuzzifier 1.1; median and most of ten draws of the owners, from the same
+starts. Agents of ADMM (DFCM) must also agree to 1e-4. Stopped at 300 rounds. The aim is at most 60 for the default.
+
+    python -m benchmarks.clustering [--draws 10]
+"""
+
+import argparse
+import sys
+
+import numpy as np
+
+import dsfr
+from benchmarks.rounds import NAMES, situation
+from benchmarks.tables import MISSED
+from dsfr.engines import InProcessEngine
+from dsfr.protocol import TASKS, Settings
+from dsfr.protocol.clusters import agree_rules
+from dsfr.protocol.survey import survey
+
+DEFAULT = "conjugate (default)"
+VARIANTS = {
+    "ADMM, paper (plain, 0.1)": {"acceleration": None, "cluster_penalty": 0.1},
+    "ADMM, plain": {"acceleration": None},
+    "ADMM, Anderson": {"acceleration": "anderson"},
+    "sums, plain": {"acceleration": None, "solver": "exact"},
+    DEFAULT: {},
+}
+AMONG_MANY = ("ADMM, Anderson", "sums, plain", DEFAULT)
+"""What is run with many agents too: plain ADMM takes long, and rarely ends."""
+MAX_ROUNDS, AIM = 300, 60
+
+
+def rounds(name: str, n_agents: int, told: dict, draws: int) -> list[int]:
+    """Rounds for some draws of the owners."""
+    counts = []
+    for seed in range(draws):
+        engine = InProcessEngine(situation(name, n_agents, seed), TASKS)
+        settings = Settings(seed=seed, max_rounds=MAX_ROUNDS, **told)
+        history: list[object] = []
+        agree_rules(engine, settings, survey(engine, settings), history.append)
+        counts.append(len(history))
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=10)
+    draws = parser.parse_args().draws
+    print(f"dsfr {dsfr.__version__}, {draws} draws, 5 rules\n")
+    print(f"{'data':<9}{'agents':>6}  {'variant':<25}{'median':>8}{'most':>6}")
+    worst = 0
+    for name in NAMES:
+        for n_agents in (5, 20, 100):
+            for label in VARIANTS if n_agents == 5 else AMONG_MANY:
+                found = rounds(name, n_agents, VARIANTS[label], draws)
+                print(f"{name:<9}{n_agents:>6}  {label:<25}{np.median(found):>8g}{max(found):>6}", flush=True)
+                if label == DEFAULT and n_agents == 5:
+                    worst = max(worst, *found)
+    print(f"\nthe default with five agents: {worst} rounds at most, aim {AIM}: {'yes' if worst <= AIM else 'NO'}")
+    sys.exit(MISSED if worst > AIM else 0)
+
+
+if __name__ == "__main__":
+    main()
