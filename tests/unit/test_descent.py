@@ -133,3 +133,56 @@ def test_after_a_restart_nothing_is_known():
     descent.restart()
     higher = function(10.0 * np.ones(6))
     np.testing.assert_allclose(descent.advance(higher), higher.point - higher.gradient / higher.curvature)
+
+
+def learnt(seed=0, rounds=5):
+    """A descent that has learnt a few steps, and the last evaluation that it accepted."""
+    function, _ = quadratic(seed)
+    descent = Descent(10)
+    for _ in search(function, descent, np.ones(6), rounds):
+        pass
+    return descent, descent._accepted
+
+
+@given(seeds)
+def test_the_last_step_would_have_been_foreseen(seed):
+    """The secant equation, and that what is learnt is a metric: symmetric and positive."""
+    descent, at = learnt(seed)
+    step, change = descent._steps[-1], descent._changes[-1]
+
+    def downhill(gradient):
+        return descent._downhill(Evaluation(at.point, at.value, gradient, at.curvature))
+
+    np.testing.assert_allclose(downhill(change), -step, rtol=1e-6, atol=1e-9 * np.abs(step).max())
+    inverse = -np.array([downhill(axis) for axis in np.eye(6)])
+    np.testing.assert_allclose(inverse, inverse.T, atol=1e-9 * np.abs(inverse).max())
+    assert np.linalg.eigvalsh(inverse)[0] > 0.0
+
+
+def test_the_metric_is_rescaled_to_what_was_learnt():
+    """One step shows a curvature of 1 where the metric says 100: it is then taken to be 1 across the step as well."""
+    descent, metric = Descent(10), np.full(2, 100.0)
+    descent.advance(Evaluation(np.array([1.0, 0.0]), 0.5, np.array([1.0, 0.0]), metric))
+    descent.advance(Evaluation(np.array([0.99, 0.0]), 0.490, np.array([0.99, 0.0]), metric))
+    seen = Evaluation(np.zeros(2), 0.0, np.array([0.0, 1.0]), metric)
+    np.testing.assert_allclose(descent._downhill(seen), [0.0, -1.0])
+
+
+def test_a_step_must_fall_by_a_part_of_what_the_slope_promises():
+    descent, at = learnt()
+    asked = at.point + descent._length * descent._direction
+    promised = -descent._length * float(at.gradient @ descent._direction)
+    descent.advance(Evaluation(asked, at.value - 1e-5 * promised, at.gradient, at.curvature))
+    assert descent._accepted is at
+    descent, at = learnt()
+    descent.advance(Evaluation(asked, at.value - 1e-3 * promised, at.gradient / 2, at.curvature))
+    assert descent._accepted is not at
+
+
+def test_a_plain_step_is_accepted_whatever_rounding_says():
+    function, _ = quadratic(2)
+    first = function(np.ones(6))
+    descent = Descent(10)
+    point = descent.advance(first)
+    descent.advance(Evaluation(point, first.value + 1e-3, first.gradient / 2, first.curvature))
+    assert descent._accepted.point is point
