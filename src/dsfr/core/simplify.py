@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.linear import cholesky, solve_factored
@@ -54,7 +55,7 @@ def _without_silent_rules(predictor: Predictor, X: Array, min_strength: float) -
     return predictor if fires.all() else _chosen(predictor, fires)
 
 
-def _chosen(predictor: Predictor, rules: Array) -> Predictor:
+def _chosen(predictor: Predictor, rules: npt.NDArray[np.bool_]) -> Predictor:
     basis = predictor.basis
     assert isinstance(basis, Rules)
     weights = predictor.weights.reshape(len(basis.centers), -1)[rules]
