@@ -29,25 +29,23 @@ class Killed(BaseException):
     """What nobody catches."""
 
 
-class Mortal:
-    """An engine that dies after so many rounds: before the reduction is known, as a kill does."""
+def mortal(engine, n_rounds):
+    """The engine, which dies after so many rounds: before the reduction is known, as a kill does."""
+    left = iter(range(n_rounds))
 
-    def __init__(self, engine, n_rounds):
-        self.engine, self.left = engine, n_rounds
-
-    def __getattr__(self, name):
-        found = getattr(self.engine, name)
-        if name not in ("sum", "max", "gather", "neighbor_sum"):
-            return found
-
-        def ask(*args, **told):
-            self.left -= 1
-            answer = found(*args, **told)
-            if self.left < 0:
+    def dying(ask):
+        def asked(*args, **told):
+            answer = ask(*args, **told)
+            if next(left, None) is None:
                 raise Killed
             return answer
 
-        return ask
+        return asked
+
+    for name in ("sum", "max", "gather", "neighbor_sum"):
+        if hasattr(engine, name):
+            setattr(engine, name, dying(getattr(engine, name)))
+    return engine
 
 
 def make_engine(told, seed=1, n_agents=3, n_rows=60):
@@ -61,7 +59,7 @@ def make_engine(told, seed=1, n_agents=3, n_rows=60):
 def run(folder, told, *, rounds=None, resume=True, about=None, every=1, **table):
     engine = make_engine(told, **table)
     if rounds is not None:
-        engine = Mortal(engine, rounds)
+        engine = mortal(engine, rounds)
     about = told if about is None else about
     return train(with_checkpoint(engine, folder, about, resume=resume, every=every), settings_of(told))
 
@@ -163,7 +161,7 @@ def test_another_graph_between_the_same_agents_is_another_training(tmp_path):
     shards = make_shards(X, y, np.arange(60) % 3)
     first, other = (NetworkEngine(shards, TASKS, make_topology(graph, list(shards))) for graph in graphs)
     with pytest.raises(Killed):
-        train(with_checkpoint(Mortal(first, 9), tmp_path, told), settings_of(told))
+        train(with_checkpoint(mortal(first, 9), tmp_path, told), settings_of(told))
     with pytest.raises(CheckpointError, match="is of another graph between the same agents"):
         with_checkpoint(other, tmp_path, told, resume=True)
 
