@@ -389,7 +389,8 @@ def test_an_agent_that_never_returns_is_told_of_also_without_a_coordinator(table
 
 def test_many_small_agents_agree_because_the_penalty_rises_when_they_circle(table):
     X, _, y = table
-    free = SFRRegressor(n_agents=20, unlabeled=None, ridge=1.0, max_rounds=1000, random_state=0).fit(X, y)
+    told = {"unlabeled": None, "ridge": 1.0, "max_rounds": 1000, "acceleration": "anderson"}
+    free = SFRRegressor(n_agents=20, random_state=0, **told).fit(X, y)
     assert free.termination_ == "converged"
     start = len(y) / (20 * 5)  # where the default starts; a number stays
     with pytest.warns(ConvergenceWarning, match="clusters"):
