@@ -1,12 +1,13 @@
 """Rounds and kilobytes until the agreed weights are within 1e-2, 1e-4 and 1e-6 of the exact pooled solution.
 
 Fifty labels spread over the agents, 5 rules, consistency 0.1, as many pairs as unlabelled rows; the same rules and
-pairs for every variant. After every round the weights are those that would be returned if it were the last. "stop" is
-the round in which a solve with tol 1e-4 says that it is done, "error" the relative error of the weights there (of the
-worst copy, without a coordinator), "kB" what was sent until then. A dash means not within 3000 rounds. All but the
-paper's iteration work in the metric of the rules. Three tables: the variants with five agents; the default and
-Anderson's acceleration with 5 to 100 agents; and graphs, over a spanning tree (the same rounds, each as many steps as
-the tree is deep, twice) and without a coordinator (ridge 0.1). Also written: rounds.csv with every row, and rounds.png.
+pairs for every variant. The weights after a round of ADMM are the consensus it began with, else those that would be
+returned if it were the last. "stop" is the round in which a solve with tol 1e-4 says that it is done, "error" the
+relative error of the weights there (of the worst copy, without a coordinator), "kB" what was sent until then. A dash
+means not within 3000 rounds. All but the paper's iteration work in the metric of the rules. Three tables: the variants
+with five agents; the default and Anderson's acceleration with 5 to 100 agents; and graphs, over a spanning tree (the
+same rounds, each as many steps as the tree is deep, twice) and without a coordinator (ridge 0.1). Also written:
+rounds.csv with every row, and rounds.png.
 
     python -m benchmarks.rounds [--seed 0] [--quick]
 """

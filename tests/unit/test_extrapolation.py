@@ -56,10 +56,3 @@ def test_the_best_point_is_kept_beyond_the_capacity(norms, kept):
         span.add(np.array([float(norm)]), np.array([float(norm)]))
     assert [point[0] for point in span.points] == kept
     assert span.best()[0][0] == 1.0
-
-
-def test_of_one_point_the_newest_counts():
-    span = Span(1)
-    span.add(np.zeros(1), np.zeros(1))
-    span.add(np.ones(1), np.ones(1))
-    assert span.best()[0][0] == span.extrapolated()[0][0] == 1.0

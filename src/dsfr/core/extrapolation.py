@@ -25,19 +25,23 @@ class Span:
     capacity: int
     points: list[Array] = field(default_factory=list)
     gradients: list[Array] = field(default_factory=list)
+    sizes: list[float] = field(default_factory=list)
+    """Norms of the gradients."""
 
     def add(self, point: Array, gradient: Array) -> None:
         """Take note; beyond the capacity the oldest goes, but never the best."""
         self.points.append(point)
         self.gradients.append(gradient)
+        self.sizes.append(float(np.linalg.norm(gradient)))
         if len(self.points) > self.capacity:
-            oldest = 0 if self.capacity == 1 or self._best > 0 else 1
-            del self.points[oldest], self.gradients[oldest]
+            oldest = 0 if self._best > 0 else 1
+            del self.points[oldest], self.gradients[oldest], self.sizes[oldest]
 
     def clear(self) -> None:
         """Forget all: the quadratic has changed."""
         self.points.clear()
         self.gradients.clear()
+        self.sizes.clear()
 
     def best(self) -> tuple[Array, Array]:
         """The point with the smallest gradient, and that gradient."""
@@ -56,4 +60,4 @@ class Span:
 
     @property
     def _best(self) -> int:
-        return int(np.argmin([np.linalg.norm(gradient) for gradient in self.gradients]))
+        return int(np.argmin(self.sizes))

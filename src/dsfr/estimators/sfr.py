@@ -93,7 +93,8 @@ class SFRRegressor(DistributedRegressor):
         centers (which the coordinator sees one by one) are merged and refined twice, and everything else is sums. The
         centers are then not fully converged; ``solver`` does not matter.
     width_pooling : {"exact", "paper"}, default="exact"
-        Widths over agents: those of the pooled rows, or the paper's average of local variances.
+        Widths over agents: those of the pooled rows, or the paper's average of local variances (about the agreed
+        centers where agents have none of their own, that is unless centers are agreed by ADMM).
     refresh_pairs : bool, default=False
         Draw new pairs in every ADMM round, as the paper's Algorithm 2 prints it. The target then moves, and the solve
         runs until ``max_rounds``. Sums have no such rounds: with ``solver="exact"`` or ``rounds="few"`` it is refused,

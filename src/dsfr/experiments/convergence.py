@@ -73,8 +73,11 @@ def _rows(variant: str, history: list[RoundInfo], pooled: float, tol: float, end
 
 
 def _settled(info: RoundInfo, tol: float) -> bool:
-    """Both residuals under the threshold: agents agree, and the consensus stands still (it starts still)."""
-    return info.round > 1 and info.primal_residual <= tol and info.dual_residual <= tol
+    """Both residuals under the threshold: agents agree, and the consensus stands still (it starts still).
+
+    Without ADMM there are no residuals.
+    """
+    return info.round > 1 and 0.0 < info.primal_residual <= tol and info.dual_residual <= tol
 
 
 def _error(fold: Fold, agents: Agents, rules: Rules, weights: Array) -> float:
