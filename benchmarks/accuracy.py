@@ -36,11 +36,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dsfr
-from dsfr.datasets import load_values
-from dsfr.experiments.folds import Unit, make_fold
-from dsfr.experiments.results import read_results
-from dsfr.experiments.selection import chosen_by_leave_one_out
-from dsfr.experiments.spec import read_spec
+from dsfr.paper.datasets import load_values
+from dsfr.paper.experiments.folds import Unit, make_fold
+from dsfr.paper.experiments.results import read_results
+from dsfr.paper.experiments.selection import chosen_by_leave_one_out
+from dsfr.paper.experiments.spec import read_spec
 
 ROOT = Path(__file__).parent.parent
 STORED = ROOT / "docs" / "reproduction" / "results"

@@ -15,9 +15,9 @@ import dsfr
 from benchmarks.rounds import NAMES, situation
 from benchmarks.tables import MISSED
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings
-from dsfr.protocol.clusters import agree_rules
-from dsfr.protocol.survey import survey
+from dsfr.training import TASKS, Settings
+from dsfr.training.clustering.clusters import agree_rules
+from dsfr.training.scaling.survey import survey
 
 DEFAULT = "conjugate (default)"
 VARIANTS = {

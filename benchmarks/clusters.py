@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 import dsfr
 from dsfr.engines import InProcessEngine
-from dsfr.planning import ASSUMED_ROUNDS
-from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.plan import legs as make_legs
+from dsfr.pipeline.plan import ASSUMED_ROUNDS
+from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.plan import legs as make_legs
 
 N_FEATURES, N_RULES = 8, 5
 LATENCY, BANDWIDTH = 50e-6, 10e9 / 8

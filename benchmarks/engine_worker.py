@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
+from dsfr.training import TASKS, Settings, Shard, make_shards, train
 
 N_FEATURES = 4
 WARM_UP, MEASURED = 20, 200
@@ -50,7 +50,7 @@ def open_engine(kind: str, n_processes: int, make: Callable, names: list[str], s
     elif kind == "mpi":
         from mpi4py import MPI
 
-        from dsfr.engines.mpi import MPIEngine
+        from dsfr.engines.mpi.engine import MPIEngine
 
         own = names[MPI.COMM_WORLD.rank :: MPI.COMM_WORLD.size]
         with MPIEngine({name: make(name, size) for name in own}, tasks) as engine:
@@ -59,7 +59,7 @@ def open_engine(kind: str, n_processes: int, make: Callable, names: list[str], s
         import dask
         import distributed
 
-        from dsfr.engines.dask import DaskEngine
+        from dsfr.engines.dask.engine import DaskEngine
 
         settings = {"n_workers": n_processes, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 40}
         with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:

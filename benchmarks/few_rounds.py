@@ -16,7 +16,13 @@ from sklearn.model_selection import train_test_split
 
 import dsfr
 from benchmarks.tables import MISSED, load
-from dsfr.datasets import hide_labels_by_agent, split_by_cluster, split_by_column, split_by_dirichlet, split_evenly
+from dsfr.paper.datasets import (
+    hide_labels_by_agent,
+    split_by_cluster,
+    split_by_column,
+    split_by_dirichlet,
+    split_evenly,
+)
 
 NAMES = ("airfoil", "wmsl", "ccpp", "ch", "kch")
 N_AGENTS = 5

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import dsfr
 from benchmarks.tables import MISSED, load
-from dsfr.datasets import hide_labels
+from dsfr.paper.datasets import hide_labels
 
 TO_REACH = 1.0
 REPEATS = 5

@@ -23,17 +23,17 @@ import numpy as np
 
 import dsfr
 from benchmarks.tables import load
-from dsfr.core.extrapolation import Span
-from dsfr.core.metric import Metric
-from dsfr.datasets import hide_labels_by_agent, split_evenly
+from dsfr.core.consensus.preconditioner import Metric
+from dsfr.core.solve.residual_extrapolation import Span
 from dsfr.engines import InProcessEngine
-from dsfr.engines.network import NetworkEngine
+from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import distances, make_topology
-from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
-from dsfr.protocol.clusters import agree_rules
-from dsfr.protocol.gradients import MOST_POINTS
-from dsfr.protocol.survey import survey
-from dsfr.protocol.weights import agree_weights
+from dsfr.paper.datasets import hide_labels_by_agent, split_evenly
+from dsfr.training import TASKS, Settings, Shard, make_shards, train
+from dsfr.training.clustering.clusters import agree_rules
+from dsfr.training.scaling.survey import survey
+from dsfr.training.weights.conjugate import MOST_POINTS
+from dsfr.training.weights.weights import agree_weights
 
 NAMES = ("airfoil", "wmsl", "ccpp", "ch", "kch")
 VARIANTS = {

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.tables import MISSED
-from dsfr.experiments.machine import describe_machine
-from dsfr.files import replacing
+from dsfr.paper.experiments.machine import describe_machine
+from dsfr.storage.atomic import replacing
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

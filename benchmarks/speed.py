@@ -24,14 +24,14 @@ from sklearn.linear_model import Ridge
 import dsfr
 from benchmarks.peers import rows, start_centers
 from benchmarks.tables import MISSED
-from dsfr.core.clusters import fuzzy_c_means
+from dsfr.core.clustering.fuzzy_c_means import fuzzy_c_means
 from dsfr.core.compiled import available
-from dsfr.core.model import Predictor
-from dsfr.core.rules import Rules
-from dsfr.core.scaling import Ranges
-from dsfr.core.statistics import Statistics
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import Ranges
+from dsfr.core.solve.statistics import Statistics
 from dsfr.core.threads import n_threads
-from dsfr.protocol.threads import single_threaded_blas
+from dsfr.training.blas_threads import single_threaded_blas
 
 ROOT = Path(__file__).parent.parent
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from dsfr.datasets import DatasetError, load_values
+from dsfr.paper.datasets import DatasetError, load_values
 
 MISSED = 3
 """Exit code of a benchmark that ran to its end and missed what it should reach; a crash has another."""

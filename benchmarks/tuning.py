@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 import dsfr
-from dsfr.datasets import NAMES
-from dsfr.experiments.folds import make_fold, units
-from dsfr.experiments.results import read_results
-from dsfr.experiments.selection import best_on_test, chosen_by_leave_one_out
-from dsfr.experiments.spec import read_spec
+from dsfr.paper.datasets import NAMES
+from dsfr.paper.experiments.folds import make_fold, units
+from dsfr.paper.experiments.results import read_results
+from dsfr.paper.experiments.selection import best_on_test, chosen_by_leave_one_out
+from dsfr.paper.experiments.spec import read_spec
 
 ROOT = Path(__file__).parent.parent
 STORED = ROOT / "docs" / "reproduction" / "results"

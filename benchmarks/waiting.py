@@ -149,7 +149,7 @@ def add_vector(shard: np.ndarray, memory: dict, told: dict) -> tuple[dict, dict]
 
 def measure() -> None:
     """As a rank: print medians as JSON, on rank 0."""
-    from dsfr.engines.mpi import MPIEngine
+    from dsfr.engines.mpi.engine import MPIEngine
 
     ways = Ways()
     own, told = np.full(N_FLOATS, float(ways.rank)), {"x": np.zeros(N_FLOATS)}

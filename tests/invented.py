@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dsfr.experiments.folds import units
-from dsfr.experiments.results import Store
-from dsfr.experiments.run import open_stores
-from dsfr.experiments.spec import Spec, read_specs
+from dsfr.paper.experiments.folds import units
+from dsfr.paper.experiments.results import Store
+from dsfr.paper.experiments.run import open_stores
+from dsfr.paper.experiments.spec import Spec, read_specs
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 METHODS = {"FR": 0.6, "LapWNN": 1.0, "s-SFR": 0.9, "SFR-G": 0.8, "SFR-ICR": 0.7}

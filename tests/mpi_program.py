@@ -10,12 +10,12 @@ import numpy as np
 from mpi4py import MPI
 
 from dsfr.engines import InProcessEngine
-from dsfr.engines.checkpoint import with_checkpoint
-from dsfr.engines.mpi import MPIEngine
-from dsfr.engines.mpi_network import MPINetworkEngine
-from dsfr.engines.network import NetworkEngine
+from dsfr.engines.checkpoint.engine import with_checkpoint
+from dsfr.engines.local.network import NetworkEngine
+from dsfr.engines.mpi.engine import MPIEngine
+from dsfr.engines.mpi.network import MPINetworkEngine
 from dsfr.engines.topology import make_topology
-from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.training import TASKS, Settings, make_shards, train
 from tests.tables import make_table, owners_of
 
 COMM = MPI.COMM_WORLD

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dsfr.core.consistency import MAX_DEFAULT_PAIRS, Pairs, interpolation_gap
-from dsfr.core.rules import MIN_WIDTH
-from dsfr.core.scaling import scale_features
-from dsfr.protocol.shard import Purpose
+from dsfr.core.features.takagi_sugeno import MIN_WIDTH
+from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, Pairs, interpolation_gap
+from dsfr.core.scaling.affine import scale_features
+from dsfr.training.shard import Purpose
 
 
 def powers(X, centers, fuzzifier):

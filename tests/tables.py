@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.training import TASKS, Settings, make_shards, train
 
 
 def make_table(seed: int, n_rows: int = 120, n_features: int = 3, n_labels: int = 30, noise: float = 0.1):

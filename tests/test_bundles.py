@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from dsfr import bundles
-from dsfr.bundles import BundleError, check_bundle, from_bytes, payload_bytes, read_metadata, to_bytes
+from dsfr.storage import bundles
+from dsfr.storage.bundles import BundleError, check_bundle, from_bytes, payload_bytes, read_metadata, to_bytes
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 numbers = st.floats(-1e300, 1e300)

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 import dsfr
 from dsfr.cli import METHOD_NAMES, main
-from dsfr.datasets import hide_labels
-from dsfr.methods import METHODS
+from dsfr.estimators.methods import METHODS
+from dsfr.paper.datasets import hide_labels
 from tests.tables import make_table
 
 X_OF_TABLE = make_table(0)[0]
@@ -287,9 +287,9 @@ def test_an_interrupted_command_ends_at_once_and_leaves_no_trace(table, tmp_path
     work = tmp_path / "work"
     work.mkdir()
     (work / "m.dsfr").write_text("old")
-    patched = {"training": "dsfr.protocol.survey, 'first_look'", "writing": "os, 'fsync'"}[moment]
+    patched = {"training": "dsfr.training.scaling.survey, 'first_look'", "writing": "os, 'fsync'"}[moment]
     code = f"""
-import os, sys, time, unittest.mock, dsfr.protocol.survey
+import os, sys, time, unittest.mock, dsfr.training.scaling.survey
 from dsfr.cli import main
 def hang(*_):
     print("ready", os.listdir("."), flush=True)
@@ -480,7 +480,7 @@ def test_public_names_are_there():
 
 def test_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dsfr.demo.N_FOLDS", 2)
+    monkeypatch.setattr("dsfr.paper.demo.N_FOLDS", 2)
     result = run("demo")
     assert result.exit_code == 0, result.output
     for method in ("FR", "LapWNN", "s-SFR", "SFR-G", "SFR-ICR"):

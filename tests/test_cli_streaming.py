@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import dsfr
-from dsfr import fitting
-from dsfr.console import FitWatch
-from dsfr.core.consensus import RoundInfo
+from dsfr.cli.console import FitWatch
+from dsfr.core.consensus.admm import RoundInfo
+from dsfr.pipeline import fit
 from tests.tables import make_table
 from tests.test_cli import refused, run
 
@@ -75,8 +75,8 @@ def test_a_folder_gives_the_model_of_the_same_rows_in_one_file(frame, folder, ta
 def test_a_large_file_is_streamed_and_gives_the_same(table, frame, tmp_path, monkeypatch):
     told = ("--target", "noise", "--ignore", "site", "--agents", 2, "-o")
     assert run("fit", table, *told, tmp_path / "whole.dsfr").exit_code == 0
-    monkeypatch.setattr(fitting, "STREAMED_BYTES", 100)
-    assert fitting.is_streamed(table)
+    monkeypatch.setattr(fit, "STREAMED_BYTES", 100)
+    assert fit.is_streamed(table)
     assert run("fit", table, *told, tmp_path / "streamed.dsfr").exit_code == 0
     whole, streamed = (dsfr.load(tmp_path / f"{name}.dsfr") for name in ("whole", "streamed"))
     np.testing.assert_array_equal(whole.predict(frame), streamed.predict(frame))

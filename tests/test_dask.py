@@ -12,17 +12,17 @@ from click.testing import CliRunner
 from dsfr import SFRRegressor, load
 from dsfr.cli import main
 from dsfr.engines import EngineError, InProcessEngine
-from dsfr.engines.checkpoint import with_checkpoint
-from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.engines.checkpoint.engine import with_checkpoint
+from dsfr.training import TASKS, Settings, make_shards, train
 from tests.tables import make_table, owners_of
 
 distributed = pytest.importorskip("distributed", reason="the dask engine needs dask: pip install 'dsfr[dask]'")
 import dask  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
-from dsfr.engines import dask as engine_module  # noqa: E402
-from dsfr.engines import dask_cluster  # noqa: E402
-from dsfr.engines.dask import DaskEngine  # noqa: E402
+from dsfr.engines.dask import cluster  # noqa: E402
+from dsfr.engines.dask import engine as engine_module  # noqa: E402
+from dsfr.engines.dask.engine import DaskEngine  # noqa: E402
 
 KINDS = [
     {"solver": "admm"},
@@ -242,7 +242,7 @@ def test_the_command_trains_on_the_cluster_at_an_address(client, frame, tmp_path
 
 @pytest.mark.parametrize("held", [0.0, 1.0], ids=["read again every round", "held"])
 def test_files_too_large_for_a_worker_are_read_in_batches(client, frame, tmp_path, monkeypatch, held):
-    monkeypatch.setattr(dask_cluster, "TASK_SHARE", 0.0)
+    monkeypatch.setattr(cluster, "TASK_SHARE", 0.0)
     monkeypatch.setattr(engine_module, "HELD_SHARE", held)
     test_the_command_trains_on_the_cluster_at_an_address(client, frame, tmp_path)
 
@@ -252,29 +252,29 @@ def worker_info(status="paused", executing=0):
 
 
 def test_workers_that_are_stuck_for_want_of_memory_are_told(client, monkeypatch):
-    monkeypatch.setattr(dask_cluster, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(dask_cluster, "STUCK_SECONDS", 0.2)
-    monkeypatch.setattr(dask_cluster, "workers_of", lambda client: [worker_info(), worker_info()])
+    monkeypatch.setattr(cluster, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(cluster, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "workers_of", lambda client: [worker_info(), worker_info()])
     never = client.submit(time.sleep, 3, pure=False)
     with pytest.raises(EngineError, match=r"all 2 workers have paused for want of memory .the smallest has 500 MB."):
-        dask_cluster.wait_watchfully(client, never)
+        cluster.wait_watchfully(client, never)
     never.cancel()
 
 
 @pytest.mark.parametrize("other", [worker_info("running"), worker_info(executing=1)])
 def test_workers_of_which_one_goes_on_are_waited_for(client, monkeypatch, other):
-    monkeypatch.setattr(dask_cluster, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(dask_cluster, "STUCK_SECONDS", 0.2)
-    monkeypatch.setattr(dask_cluster, "workers_of", lambda client: [worker_info(), other])
-    dask_cluster.wait_watchfully(client, client.submit(time.sleep, 0.8, pure=False))
+    monkeypatch.setattr(cluster, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(cluster, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "workers_of", lambda client: [worker_info(), other])
+    cluster.wait_watchfully(client, client.submit(time.sleep, 0.8, pure=False))
 
 
 def test_no_scheduler_at_an_address_is_told(monkeypatch):
-    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
     start = time.perf_counter()
     with (
         pytest.raises(EngineError, match="no dask scheduler answers at"),
-        dask_cluster.cluster_client("tcp://127.0.0.1:9"),
+        cluster.cluster_client("tcp://127.0.0.1:9"),
     ):
         pass
     assert time.perf_counter() - start < 20

@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr import datasets
 from dsfr.cli import main
-from dsfr.datasets import CATALOG, DatasetError, loading, sources
-from dsfr.datasets.loading import load_values, locate, values_sha256
+from dsfr.paper import datasets
+from dsfr.paper.datasets import CATALOG, DatasetError, loading, sources
+from dsfr.paper.datasets.loading import load_values, locate, values_sha256
 
 HOME = os.environ.get("DSFR_DATA_HOME")
 needs_data = pytest.mark.skipif(not HOME, reason="DSFR_DATA_HOME does not name the folder of the data sets")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dsfr.bundles import BundleError
 from dsfr.engines import EngineError, InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.storage.bundles import BundleError
+from dsfr.training import TASKS, Settings, make_shards, train
 from tests.tables import make_table, owners_of
 
 

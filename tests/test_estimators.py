@@ -26,8 +26,8 @@ from dsfr import (
     train,
 )
 from dsfr.engines import EngineError
-from dsfr.protocol import TASKS, make_shards
 from dsfr.report import write_report
+from dsfr.training import TASKS, make_shards
 from tests.tables import make_table, owners_of
 
 ESTIMATORS = [

@@ -16,12 +16,12 @@ from click.testing import CliRunner
 
 import dsfr
 from dsfr.cli import main
-from dsfr.experiments import results as stored
-from dsfr.experiments.folds import Unit, make_fold, owners_by, units
-from dsfr.experiments.results import ResultsError, Store, read_results
-from dsfr.experiments.run import Pace, run_experiments
-from dsfr.experiments.selection import best_on_test, chosen_by_leave_one_out
-from dsfr.experiments.spec import KINDS, PARTITIONS, Spec, SpecError, find_specs, read_spec, read_specs
+from dsfr.paper.experiments import results as stored
+from dsfr.paper.experiments.folds import Unit, make_fold, owners_by, units
+from dsfr.paper.experiments.results import ResultsError, Store, read_results
+from dsfr.paper.experiments.run import Pace, run_experiments
+from dsfr.paper.experiments.selection import best_on_test, chosen_by_leave_one_out
+from dsfr.paper.experiments.spec import KINDS, PARTITIONS, Spec, SpecError, find_specs, read_spec, read_specs
 from tests.invented import EXPERIMENTS
 
 SMALL = {
@@ -100,7 +100,8 @@ def test_two_jobs_give_what_one_gives(small, tmp_path):
 
 def test_a_killed_run_goes_on_and_gives_the_same(small, tmp_path):
     code = (
-        "import sys\nfrom dsfr.experiments.run import run_experiments\nfrom dsfr.experiments.spec import read_specs\n"
+        "import sys\nfrom dsfr.paper.experiments.run import run_experiments\n"
+        "from dsfr.paper.experiments.spec import read_specs\n"
         "if __name__ == '__main__':\n    run_experiments(read_specs(sys.argv[1]), sys.argv[2], jobs=2)\n"
     )
     script = tmp_path / "run.py"

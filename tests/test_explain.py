@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr import SFRRegressor
 from dsfr.cli import main
-from dsfr.core.contributions import contributions
-from dsfr.core.explain import SET_THRESHOLD, TERM_THRESHOLD, discrimination
-from dsfr.core.mixture import Member, Mixture, Scores
-from dsfr.core.model import Predictor
-from dsfr.core.rulebase import RuleBase
-from dsfr.core.rules import Rules, firing_strengths
-from dsfr.core.scaling import Ranges, scale_features
-from dsfr.core.simplify import n_sets, set_similarity, simplify_predictor
-from dsfr.core.words import LABELS, label
-from dsfr.model import Model
+from dsfr.core.explain.contributions import contributions
+from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.explain.rules import SET_THRESHOLD, TERM_THRESHOLD, discrimination
+from dsfr.core.explain.simplification import n_sets, set_similarity, simplify_predictor
+from dsfr.core.explain.words import LABELS, label
+from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
+from dsfr.core.prediction.mixture import Member, Mixture, Scores
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.model.model import Model
 from tests.tables import make_table
 
 seeds = st.integers(0, 10_000)

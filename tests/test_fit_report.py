@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr.metrics import RunningError
-from dsfr.protocol.stages import Stopwatch
+from dsfr.estimators.metrics import RunningError
+from dsfr.training.fit_report import Stopwatch
 from tests.tables import make_table
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dsfr.protocol import TASKS, make_shards
-from dsfr.protocol.gossip import HUGE, copy_round
+from dsfr.training import TASKS, make_shards
+from dsfr.training.decentralized.gossip import HUGE, copy_round
 from tests.tables import make_table
 
 SETTLED = {

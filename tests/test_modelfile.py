@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor, modelfile
-from dsfr.bundles import to_bytes
-from dsfr.core.consensus import RoundInfo
+from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor
+from dsfr.core.consensus.admm import RoundInfo
 from dsfr.engines import Ledger
 from dsfr.engines.ledger import Traffic
-from dsfr.record import record
+from dsfr.model import file
+from dsfr.model.record import record
+from dsfr.storage.bundles import to_bytes
 from tests.tables import make_table
 
 seeds = st.integers(0, 10_000)
@@ -132,9 +133,7 @@ def test_a_foreign_file_is_refused(tmp_path, content, message):
 
 def forge(tmp_path, model, metadata=None, **arrays):
     """A file with a right checksum and wrong contents, as an adversary would write it."""
-    own = (
-        modelfile._to_arrays(model.predictor) if model.mixture is None else modelfile._mixture_to_arrays(model.mixture)
-    )
+    own = file._to_arrays(model.predictor) if model.mixture is None else file._mixture_to_arrays(model.mixture)
     contents = {**own, **arrays}
     text = json.dumps(
         {
@@ -147,7 +146,7 @@ def forge(tmp_path, model, metadata=None, **arrays):
         }
     )
     path = tmp_path / "forged.dsfr"
-    path.write_bytes(to_bytes({**contents, "sha256": modelfile._digest(contents, text)}, {"dsfr": text}))
+    path.write_bytes(to_bytes({**contents, "sha256": file._digest(contents, text)}, {"dsfr": text}))
     return path
 
 

@@ -10,8 +10,8 @@ from sklearn.model_selection import GridSearchCV
 
 from dsfr import SFRRegressor, nrmse_scorer
 from dsfr.cli import main
-from dsfr.core.consensus import RoundInfo
-from dsfr.monitors import MLflow, TensorBoard, metrics_of, together
+from dsfr.core.consensus.admm import RoundInfo
+from dsfr.estimators.monitors import MLflow, TensorBoard, metrics_of, together
 from tests.tables import make_table
 
 pytest.importorskip("tensorboardX")

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import EngineError, InProcessEngine
-from dsfr.engines.network import NetworkEngine
-from dsfr.engines.node import Message
+from dsfr.engines.local.network import NetworkEngine
+from dsfr.engines.local.node import Message
 from dsfr.engines.topology import TOPOLOGIES, make_topology
-from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.training import TASKS, Settings, make_shards, train
 from tests.tables import make_table, owners_of
 
 seeds = st.integers(0, 10_000)

@@ -16,9 +16,9 @@ from sklearn.model_selection import GridSearchCV
 
 import dsfr
 from dsfr import SFRRegressor
-from dsfr.columns import numbers
-from dsfr.files import replacing
-from dsfr.tables import read_table
+from dsfr.io.columns import numbers
+from dsfr.io.tables import read_table
+from dsfr.storage.atomic import replacing
 from tests.tables import make_table
 from tests.test_cli import refused, run, write
 
@@ -56,7 +56,9 @@ def test_a_full_disk_is_told_with_the_file_and_leaves_the_old_one(tmp_path, mode
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_a_new_file_has_the_permissions_of_any_other(tmp_path, mask):
-    code = "import sys; from dsfr.files import replacing\nwith replacing(sys.argv[1]) as file: file.write(b'x')"
+    code = (
+        "import sys; from dsfr.storage.atomic import replacing\nwith replacing(sys.argv[1]) as file: file.write(b'x')"
+    )
     command = ["sh", "-c", f'umask {mask:04o} && exec "$@"', "sh", sys.executable, "-c", code, tmp_path / "new"]
     subprocess.run(command, check=True)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~mask

@@ -60,8 +60,8 @@ def test_the_tests_of_everything_else_pass_without_them(tmp_path):
 @pytest.mark.parametrize(
     ("code", "complaint"),
     [
-        ("from dsfr.engines.mpi import MPIEngine; MPIEngine({}, {})", "pip install 'dsfr[mpi-wheel]'"),
-        ("from dsfr.engines.dask import DaskEngine; DaskEngine(None, {'a': 1}, {})", "pip install 'dsfr[dask]'"),
+        ("from dsfr.engines.mpi.engine import MPIEngine; MPIEngine({}, {})", "pip install 'dsfr[mpi-wheel]'"),
+        ("from dsfr.engines.dask.engine import DaskEngine; DaskEngine(None, {'a': 1}, {})", "pip install 'dsfr[dask]'"),
         (
             "import dsfr; dsfr.SFRRegressor(engine='dask').fit([[1.0]], [1.0])",
             "pip install 'dsfr[dask]'",

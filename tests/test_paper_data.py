@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dsfr import LapWNNRegressor, SFRRegressor, nrmse
-from dsfr.datasets import hide_labels, load_values, split_evenly
+from dsfr.paper.datasets import hide_labels, load_values, split_evenly
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("DSFR_DATA_HOME"), reason="DSFR_DATA_HOME does not name the folder of the data sets"

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
-from dsfr.engines.network import NetworkEngine
+from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import TOPOLOGIES, make_topology
-from dsfr.planning import make_plan, plan_links
-from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.plan import legs
+from dsfr.pipeline.plan import make_plan, plan_links
+from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.plan import legs
 from tests.tables import make_table
 
 FREE = {"latency": 0.0, "bandwidth": 1.0, "seed": 3}

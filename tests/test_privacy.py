@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards
-from dsfr.protocol.clusters import agree_rules
-from dsfr.protocol.iteration import Iteration
-from dsfr.protocol.survey import survey
-from dsfr.protocol.weights import agree_weights
+from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training.clustering.clusters import agree_rules
+from dsfr.training.fixed_point import Iteration
+from dsfr.training.scaling.survey import survey
+from dsfr.training.weights.weights import agree_weights
 from tests.tables import make_table
 
 

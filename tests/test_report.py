@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr import LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
-from dsfr.core.words import one_line
+from dsfr.core.explain.words import one_line
 from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from tests.browser import chromium, requests_of

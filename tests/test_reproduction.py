@@ -13,17 +13,17 @@ import pytest
 from click.testing import CliRunner
 
 from dsfr.cli import main
-from dsfr.datasets import load_values
-from dsfr.experiments.folds import Unit
-from dsfr.experiments.results import ResultsError, read_results
-from dsfr.experiments.spec import read_spec, read_specs
-from dsfr.experiments.workers import compute
-from dsfr.reproduction import figures
-from dsfr.reproduction.claims import PRINTED, table_claims
-from dsfr.reproduction.document import Heading, Paragraph, to_markdown, to_page
-from dsfr.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS
-from dsfr.reproduction.report import read_evidence, render, summary, write_report
-from dsfr.reproduction.stored import REQUIRED, Results, check_complete
+from dsfr.paper.datasets import load_values
+from dsfr.paper.experiments.folds import Unit
+from dsfr.paper.experiments.results import ResultsError, read_results
+from dsfr.paper.experiments.spec import read_spec, read_specs
+from dsfr.paper.experiments.workers import compute
+from dsfr.paper.reproduction import figures
+from dsfr.paper.reproduction.claims import PRINTED, table_claims
+from dsfr.paper.reproduction.document import Heading, Paragraph, to_markdown, to_page
+from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS
+from dsfr.paper.reproduction.report import read_evidence, render, summary, write_report
+from dsfr.paper.reproduction.stored import REQUIRED, Results, check_complete
 from tests.invented import EXPERIMENTS, invent
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import dsfr
 from dsfr.cli import main
-from dsfr.columns import TableError
-from dsfr.sites import Columns, find_sites, read_light, read_shards
+from dsfr.io.columns import TableError
+from dsfr.io.sites import Columns, find_sites, read_light, read_shards
 from tests.tables import make_table
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 from dsfr import SFRRegressor, nrmse, plot
-from dsfr.datasets import hide_labels_by_agent, split_by_column
+from dsfr.paper.datasets import hide_labels_by_agent, split_by_column
 
 table = load_diabetes(scaled=False, as_frame=True)
 X, truth = table.data, table.target.to_numpy()

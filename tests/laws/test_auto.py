@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import dsfr
 from dsfr import SFRRegressor
-from dsfr.protocol import Settings
+from dsfr.training import Settings
 from tests.tables import make_table
 
 seeds = st.integers(0, 10_000)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import dsfr
 from dsfr import SFRRegressor, load
-from dsfr.core.rules import Rules
-from dsfr.core.scaling import Ranges
-from dsfr.core.statistics import solve_weights
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.scaling.affine import Ranges
+from dsfr.core.solve.statistics import solve_weights
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.limits import agree_scaling
-from dsfr.protocol.packing import unpack_basis, unpack_statistics
+from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.messages import unpack_basis, unpack_statistics
+from dsfr.training.scaling.robust import agree_scaling
 from tests.tables import Listener, make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import Faults, InProcessEngine
-from dsfr.engines.checkpoint import CheckpointError, with_checkpoint
-from dsfr.engines.network import NetworkEngine
+from dsfr.engines.checkpoint.engine import CheckpointError, with_checkpoint
+from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import make_topology
-from dsfr.protocol import TASKS, Settings, make_shards, train
+from dsfr.training import TASKS, Settings, make_shards, train
 from tests.tables import make_table, owners_of
 
 KINDS = [

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
-from dsfr.engines.network import NetworkEngine
+from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import TOPOLOGIES, make_topology
-from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.clusters import rules_about
-from dsfr.protocol.survey import survey
-from dsfr.protocol.weights import agree_weights
+from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.clustering.clusters import rules_about
+from dsfr.training.scaling.survey import survey
+from dsfr.training.weights.weights import agree_weights
 from tests.tables import make_table, owners_of
 
 seeds = st.integers(0, 10_000)

@@ -6,14 +6,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from dsfr.core.clusters import ClusterSpread, ClusterSums, fuzzy_c_means
-from dsfr.core.rules import rule_widths
-from dsfr.core.scaling import scale_features
+from dsfr.core.clustering.fuzzy_c_means import ClusterSpread, ClusterSums, fuzzy_c_means
+from dsfr.core.features.takagi_sugeno import rule_widths
+from dsfr.core.scaling.affine import scale_features
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards
-from dsfr.protocol.clusters import _start, agree_rules
-from dsfr.protocol.survey import survey
-from dsfr.protocol.weights import agree_weights
+from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training.clustering.clusters import _start, agree_rules
+from dsfr.training.scaling.survey import survey
+from dsfr.training.weights.weights import agree_weights
 from tests.plain import local_system, pooled_weights, scaled
 from tests.tables import make_table, owners_of, train_on
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.dicr import MEMORY
-from dsfr.protocol.shard import Purpose
+from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.shard import Purpose
+from dsfr.training.weights.dicr import MEMORY
 from tests.tables import make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)

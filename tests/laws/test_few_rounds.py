@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr import SFRRegressor, nrmse
-from dsfr.core.clusters import ClusterSums, merge_centers
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums, merge_centers
 from tests.tables import make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards
-from dsfr.protocol.clusters import _start, agree_rules
-from dsfr.protocol.survey import survey
-from dsfr.protocol.weights import agree_weights
+from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training.clustering.clusters import _start, agree_rules
+from dsfr.training.scaling.survey import survey
+from dsfr.training.weights.weights import agree_weights
 from tests.plain import algorithm_1, algorithm_2, local_system, paper_widths, powers, scaled, variances
 from tests.tables import make_table, owners_of
 

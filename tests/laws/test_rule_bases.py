@@ -6,16 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dsfr.core.evidence import maximize_evidence
-from dsfr.core.scaling import Ranges
-from dsfr.core.stacking import LeftOut
-from dsfr.core.ties import ties
+from dsfr.core.prediction.stacking import LeftOut
+from dsfr.core.relevance.slope_shrinkage import ties
+from dsfr.core.scaling.affine import Ranges
+from dsfr.core.solve.evidence import maximize_evidence
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.bases import _steps
-from dsfr.protocol.clusters import Variation, agree_rules
-from dsfr.protocol.limits import agree_scaling
-from dsfr.protocol.packing import unpack, unpack_statistics
+from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.clustering.clusters import Variation, agree_rules
+from dsfr.training.ensemble.rule_bases import _steps
+from dsfr.training.messages import unpack, unpack_statistics
+from dsfr.training.scaling.robust import agree_scaling
 from tests.laws.test_averaging import AUTO
 from tests.tables import Listener, make_table, owners_of
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr.core.arrays import SUM_ROWS
 from dsfr.core.compiled import WORTHWHILE_ROWS, available
-from dsfr.core.scaling import Ranges
+from dsfr.core.scaling.affine import Ranges
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, Shard, make_shards, train
-from dsfr.protocol.rows import ArrayRows, LimitedRows, collect, pick
-from dsfr.protocol.shard import agent_key
-from dsfr.protocol.split import SPLIT_ROWS
-from dsfr.streaming.spool import Spool, SpooledRows
+from dsfr.io.spool import Spool, SpooledRows
+from dsfr.training import TASKS, Settings, Shard, make_shards, train
+from dsfr.training.rows import ArrayRows, LimitedRows, collect, pick
+from dsfr.training.shard import agent_key
+from dsfr.training.split import SPLIT_ROWS
 from tests.tables import make_table
 
 seeds = st.integers(0, 10_000)
@@ -105,7 +105,7 @@ def test_rows_moved_to_limits_are_copied_a_few_at_a_time(monkeypatch):
     X, y = long_table(1, 4 * SUM_ROWS + 99)
     told = Settings(solver="exact", scaling="robust", n_rules=3, max_rounds=2, ridge=0.5)
     whole = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"))], TASKS), told)
-    monkeypatch.setattr("dsfr.protocol.rows.LIMITED_ROWS", SUM_ROWS)
+    monkeypatch.setattr("dsfr.training.rows.LIMITED_ROWS", SUM_ROWS)
     limited = LimitedRows(ArrayRows(X, y), Ranges.of(X[:99]), np.array([-0.5, 0.5]))
     assert [len(targets) for _, targets in limited.batches()] == [SUM_ROWS] * 4 + [99]
     np.testing.assert_array_equal(np.concatenate([rows for rows, _ in limited.batches()]), limited.limits.clip(X))
@@ -220,7 +220,7 @@ def test_a_random_split_is_the_same_streamed_and_in_memory_and_even(tmp_path):
     streamed = dsfr.scan(folder, target="y").shards(7, seed=5)
     sizes = [shard.n_samples for shard in streamed.values()]
     assert max(sizes) - min(sizes) <= 1
-    in_memory = make_shards(X, y, dsfr.protocol.split.split_rows(len(y), 7, 5))
+    in_memory = make_shards(X, y, dsfr.training.split.split_rows(len(y), 7, 5))
     for name, shard in streamed.items():
         np.testing.assert_array_equal(np.concatenate([X for X, _ in shard.batches()]), in_memory[name].rows.X)
 

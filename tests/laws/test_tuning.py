@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr import LapWNNRegressor, SFRRegressor, load, nrmse
-from dsfr.core.evidence import maximize_evidence
-from dsfr.core.statistics import solve_weights
+from dsfr.core.solve.evidence import maximize_evidence
+from dsfr.core.solve.statistics import solve_weights
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards, train
-from dsfr.protocol.packing import unpack_statistics
+from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.messages import unpack_statistics
 from tests.tables import make_table, owners_of, train_on
 
 

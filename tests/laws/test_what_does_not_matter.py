@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr.core.clusters import fuzzy_c_means, seed_centers
-from dsfr.core.rules import Rules
-from dsfr.core.scaling import scale_features
-from dsfr.core.wavelets import Wavelets
+from dsfr.core.clustering.fuzzy_c_means import fuzzy_c_means, seed_centers
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.scaling.affine import scale_features
 from dsfr.engines import InProcessEngine
-from dsfr.protocol import TASKS, Settings, make_shards
-from dsfr.protocol.clusters import _start, rules_about
-from dsfr.protocol.shard import Purpose
-from dsfr.protocol.survey import survey
-from dsfr.protocol.weights import agree_weights
+from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training.clustering.clusters import _start, rules_about
+from dsfr.training.scaling.survey import survey
+from dsfr.training.shard import Purpose
+from dsfr.training.weights.weights import agree_weights
 from tests.laws.test_distributed_equals_pooled import hyperparameters
 from tests.plain import pooled_weights, variances
 from tests.tables import make_table, owners_of, train_on

@@ -6,11 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core import compiled
-from dsfr.core.clusters import ClusterSpread, ClusterSums, membership_powers, memberships, squared_distances
-from dsfr.core.model import Predictor
-from dsfr.core.rules import Rules
-from dsfr.core.scaling import Ranges
-from dsfr.core.statistics import MANY_ROWS, Statistics
+from dsfr.core.clustering.fuzzy_c_means import (
+    ClusterSpread,
+    ClusterSums,
+    membership_powers,
+    memberships,
+    squared_distances,
+)
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import Ranges
+from dsfr.core.solve.statistics import MANY_ROWS, Statistics
 
 pytestmark = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
 

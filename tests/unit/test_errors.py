@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr import nrmse
-from dsfr.metrics import RunningError
+from dsfr.estimators.metrics import RunningError
 
 units = st.sampled_from([1e-300, 1e-200, 1e-3, 1e160, 1e300])
 

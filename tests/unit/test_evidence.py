@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from dsfr.core.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, maximize_evidence
-from dsfr.core.statistics import Statistics, solve_weights
+from dsfr.core.solve.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, maximize_evidence
+from dsfr.core.solve.statistics import Statistics, solve_weights
 
 seeds = st.integers(0, 10_000)
 powers = st.floats(-4.0, 2.0)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.quantiles import MOST_ROUNDS, N_THRESHOLDS, Brackets, counts_below
+from dsfr.core.scaling.quantiles import MOST_ROUNDS, N_THRESHOLDS, Brackets, counts_below
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))

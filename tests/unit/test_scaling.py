@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dsfr.core.scaling import Moments, Ranges, scale_features
+from dsfr.core.scaling.affine import Moments, Ranges, scale_features
 
 finite = st.floats(-1e6, 1e6)
 tables = arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=finite)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from dsfr.core.stacking import LeftOut, tempered_shares
+from dsfr.core.prediction.stacking import LeftOut, tempered_shares
 
 
 def left_out(Z, y):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from dsfr.core.rules import Rules
-from dsfr.core.statistics import Statistics, solve_weights
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.solve.statistics import Statistics, solve_weights
 
 seeds = st.integers(0, 10_000)
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.wavelets import Wavelets, wavelet_features
+from dsfr.core.features.wavelets import Wavelets, wavelet_features
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5))

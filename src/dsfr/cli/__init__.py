@@ -1,7 +1,7 @@
 """The command line. Thin: it reads, calls, writes and says what happened; each command imports what it needs."""
 
-from dsfr.cli import experiments, explaining, planning, reporting, training
+from dsfr.cli import explaining, paper, planning, reporting, training
 from dsfr.cli.group import main
 from dsfr.cli.training import METHOD_NAMES
 
-__all__ = ["METHOD_NAMES", "experiments", "explaining", "main", "planning", "reporting", "training"]
+__all__ = ["METHOD_NAMES", "explaining", "main", "paper", "planning", "reporting", "training"]

@@ -31,7 +31,7 @@ def explain(model: str, data: str | None, row: str | None, form: str, all_models
 
     With DATA, what is low or high is judged among its rows, and every rule names the rows most typical of it.
     """
-    from dsfr.model import load
+    from dsfr.model.model import load
 
     if row is not None and data is not None:
         raise BadInputError("--row names a table of its own: leave out DATA, or --row")
@@ -63,11 +63,11 @@ def explain(model: str, data: str | None, row: str | None, form: str, all_models
 @delimiter_option
 def simplify(model: str, data: str | None, output: str, similarity: float, min_strength: float, delimiter: str) -> None:
     """Write a model with fewer rules and sets, and say what it costs on DATA (or on rows drawn from MODEL)."""
-    from dsfr.columns import numbers
-    from dsfr.console import working
-    from dsfr.files import check_writable
-    from dsfr.model import load
-    from dsfr.tables import read_table
+    from dsfr.cli.console import working
+    from dsfr.io.columns import numbers
+    from dsfr.io.tables import read_table
+    from dsfr.model.model import load
+    from dsfr.storage.atomic import check_writable
 
     for source in (model, *([data] if data else [])):
         refuse_same_file(source, output)
@@ -86,7 +86,7 @@ def simplify(model: str, data: str | None, output: str, similarity: float, min_s
 
 
 def _introduction(model: Any, n_rules: int, all_models: bool) -> str:
-    from dsfr.core.words import one_line
+    from dsfr.core.explain.words import one_line
 
     training = model.training
     several = f"\n\n{_about_models(training['models'], all_models)}" if "models" in training else ""
@@ -110,8 +110,8 @@ def _about_models(models: list[dict[str, float]], all_models: bool) -> str:
 
 
 def _matrix_of(data: str, model: Any, delimiter: str) -> Any:
-    from dsfr.columns import matrix
-    from dsfr.tables import read_table
+    from dsfr.io.columns import matrix
+    from dsfr.io.tables import read_table
 
     return matrix(read_table(data, delimiter=delimiter), model.feature_names)
 

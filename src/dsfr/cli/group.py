@@ -33,7 +33,7 @@ class BadInputError(click.ClickException):
 
     def format_message(self) -> str:
         """The message; names of files and columns in it do not steer the terminal."""
-        from dsfr.core.words import one_line
+        from dsfr.core.explain.words import one_line
 
         return "\n".join(map(one_line, self.message.splitlines()))
 
@@ -128,7 +128,7 @@ def _plain_warnings() -> Iterator[None]:
     said: list[str] = []
 
     def show(message: Warning | str, *_: object) -> None:
-        from dsfr.core.words import one_line
+        from dsfr.core.explain.words import one_line
 
         said.append(f"Warning: {one_line(str(message))}")
 

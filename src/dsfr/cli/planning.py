@@ -31,8 +31,8 @@ from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, examples, main
 def plan(rows: float, features: int, agents: int, topology: str | None, seed: int, **options: Any) -> None:
     """Estimate rounds, bytes and time of a training (SFR-ICR) before anything runs."""
     from dsfr.estimators.parameters import training_seed
-    from dsfr.planning import make_plan, plan_links
-    from dsfr.protocol import Settings
+    from dsfr.pipeline.plan import make_plan, plan_links
+    from dsfr.training import Settings
 
     latency, bandwidth = options["latency"], options["bandwidth"]
     if not (rows >= 1 and latency >= 0 and 0 < bandwidth < float("inf") and rows < 1e15 and latency < float("inf")):
@@ -47,7 +47,7 @@ def plan(rows: float, features: int, agents: int, topology: str | None, seed: in
 
 
 def _show_plan(made: Any, *, assumed: bool) -> None:
-    from dsfr.console import show_table
+    from dsfr.cli.console import show_table
 
     if made.links.n_agents == 1:
         click.echo(f"One agent sends nothing. Computing takes about {made.computing:.2g} s, timed on this machine.")

@@ -19,11 +19,11 @@ def report(model: str, data: str | None, output: str, delimiter: str) -> None:
 
     With DATA the page has histograms, typical rows, notes on the data and, if the target is there, errors.
     """
-    from dsfr.console import working
-    from dsfr.files import check_writable, replacing
-    from dsfr.model import load
+    from dsfr.cli.console import working
+    from dsfr.io.tables import read_table
+    from dsfr.model.model import load
     from dsfr.report import data_of_table, render
-    from dsfr.tables import read_table
+    from dsfr.storage.atomic import check_writable, replacing
 
     for source in (model, *([data] if data else [])):
         refuse_same_file(source, output)
@@ -45,8 +45,8 @@ def export(model: str, output: str, double: bool) -> None:
     """Write MODEL for other programs: ONNX (needs the onnx package), or IEEE 1855 fuzzy markup."""
     from dsfr.export import check_ending
     from dsfr.export import export as write
-    from dsfr.files import check_writable
-    from dsfr.model import load
+    from dsfr.model.model import load
+    from dsfr.storage.atomic import check_writable
 
     if check_ending(output) != ".onnx" and double:
         raise BadInputError("--double is for ONNX: leave it out, FML has no other precision")

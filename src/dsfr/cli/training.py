@@ -9,8 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from dsfr.cli.distributed import engine_options, fit_spread
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main, refuse_same_file
-from dsfr.cli.spread import engine_options, fit_spread
 
 SLOW_SECONDS = 1.0
 """Of faster trainings nobody asks where the time went."""
@@ -24,9 +24,9 @@ METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 @click.option("-o", "--output", default="demo.dsfr", show_default=True, help="Where the model goes.")
 def demo(seed: int, output: str) -> None:
     """Compare the paper's five methods on a bundled table, and explain the resulting model."""
-    from dsfr.console import count_steps, show_table
-    from dsfr.demo import LABELS_PER_AGENT, N_AGENTS, N_FITS, N_FOLDS, compare, summarize, train_model
-    from dsfr.files import check_writable
+    from dsfr.cli.console import count_steps, show_table
+    from dsfr.paper.demo import LABELS_PER_AGENT, N_AGENTS, N_FITS, N_FOLDS, compare, summarize, train_model
+    from dsfr.storage.atomic import check_writable
 
     check_writable(output)
     with count_steps("fitting five methods", N_FITS) as step:
@@ -103,11 +103,11 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     """
     from contextlib import ExitStack
 
-    from dsfr.console import watch_rounds
-    from dsfr.files import check_writable
-    from dsfr.fitting import FitOptions, fit_files, fit_table, is_streamed, refuse_without_effect
-    from dsfr.monitors import TensorBoard, together
-    from dsfr.tables import read_table
+    from dsfr.cli.console import watch_rounds
+    from dsfr.estimators.monitors import TensorBoard, together
+    from dsfr.io.tables import read_table
+    from dsfr.pipeline.fit import FitOptions, fit_files, fit_table, is_streamed, refuse_without_effect
+    from dsfr.storage.atomic import check_writable
 
     where = {name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")}
     told = FitOptions(**options)
@@ -152,11 +152,8 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
     """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
-    from dsfr.console import watch_rows
-    from dsfr.files import check_writable
-    from dsfr.fitting import is_streamed
-    from dsfr.model import load
-    from dsfr.tables import (
+    from dsfr.cli.console import watch_rows
+    from dsfr.io.tables import (
         check_output_kind,
         predicted_tables,
         read_table,
@@ -165,6 +162,9 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
         with_predictions,
         write_tables,
     )
+    from dsfr.model.model import load
+    from dsfr.pipeline.fit import is_streamed
+    from dsfr.storage.atomic import check_writable
 
     if output is not None:
         check_output_kind(output)
@@ -175,7 +175,7 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
     half_width = None if interval is None else loaded.half_width(interval)
     with watch_rows("predicting") as on_rows:
         if is_streamed(data):
-            from dsfr.streaming import scan
+            from dsfr.io import scan
 
             tables = predicted_tables(replace(scan(data, delimiter=delimiter), on_rows=on_rows), loaded, column)
         else:
@@ -203,7 +203,7 @@ def _refuse_without_engine(data: str, given: list[str]) -> None:
 
 
 def _report_fit(outcome: Any, output: str) -> None:
-    from dsfr.console import show_ledger, show_table
+    from dsfr.cli.console import show_ledger, show_table
 
     training = outcome.model.training
     rows = [

@@ -45,7 +45,7 @@ def cluster_sums(
 ) -> tuple[Array, Array, float]:
     """Per cluster the sums of ``u^a`` and of ``u^a x`` (or ``u^a (x - m)^2``), and the objective.
 
-    See `dsfr.core.clusters` for the formulas; ``power`` is 0 where ``1/(a-1)`` is not whole.
+    See `dsfr.core.clustering.fuzzy_c_means` for the formulas; ``power`` is 0 where ``1/(a-1)`` is not whole.
     """
     shift, unit, centers = (array.astype(X.dtype) for array in (shift, unit, centers))
     mass, total, objective = _kernels().cluster_sums(X, shift, unit, centers, fuzzifier, power, squares)

@@ -1,10 +1,10 @@
 """How agents are reached. An engine runs named tasks and reduces what they return; it knows no mathematics."""
 
-from dsfr.engines.base import Engine, EngineError, NeighborEngine, Task, Tasks
-from dsfr.engines.choice import choose_engine
-from dsfr.engines.faults import Absence, Faults
-from dsfr.engines.inprocess import InProcessEngine
+from dsfr.engines.contract import Engine, EngineError, NeighborEngine, Task, Tasks
 from dsfr.engines.ledger import Entry, Ledger, Traffic
+from dsfr.engines.local.choice import choose_engine
+from dsfr.engines.local.faults import Absence, Faults
+from dsfr.engines.local.in_process import InProcessEngine
 
 __all__ = [
     "Absence",

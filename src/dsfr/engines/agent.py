@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dsfr.bundles import Bundle, check_bundle, from_bytes, to_bytes
-from dsfr.engines.base import EngineError, Tasks
+from dsfr.engines.contract import EngineError, Tasks
+from dsfr.storage.bundles import Bundle, check_bundle, from_bytes, to_bytes
 
 
 class Agent:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.bundles import Bundle
-from dsfr.engines.base import EngineError
+from dsfr.engines.contract import EngineError
+from dsfr.storage.bundles import Bundle
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum}
 

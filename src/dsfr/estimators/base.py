@@ -17,26 +17,18 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array
-from dsfr.core.consensus import UNKNOWN
-from dsfr.core.model import Predictor
+from dsfr.core.consensus.admm import UNKNOWN
+from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine, choose_engine
-from dsfr.estimators.checks import (
-    as_targets,
-    check_finite,
-    check_numbers,
-    checked_count,
-    dtype_of,
-    is_missing,
-    is_scan,
-)
-from dsfr.estimators.lazy import is_lazy, lazy_engine, lazy_shards, predict_lazily
+from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
+from dsfr.estimators.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.estimators.parameters import training_seed
-from dsfr.model import Model
-from dsfr.protocol import TASKS, Settings, Training, make_shards, train
-from dsfr.protocol.shard import Shard
-from dsfr.protocol.split import split_rows
-from dsfr.protocol.stages import FitReport, Stopwatch
-from dsfr.record import record
+from dsfr.model.model import Model
+from dsfr.model.record import record
+from dsfr.training import TASKS, Settings, Training, make_shards, train
+from dsfr.training.fit_report import FitReport, Stopwatch
+from dsfr.training.shard import Shard
+from dsfr.training.split import split_rows
 
 ENGINES = ("inprocess", "dask")
 

@@ -7,7 +7,7 @@ from typing import Any
 from dsfr.engines import Faults
 from dsfr.estimators.base import DistributedRegressor
 from dsfr.estimators.parameters import settings_of
-from dsfr.protocol import Settings
+from dsfr.training import Settings
 
 
 class LapWNNRegressor(DistributedRegressor):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
-from dsfr.protocol import Settings
+from dsfr.training import Settings
 
 _NOT_SETTINGS = frozenset(
     {

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from dsfr.engines import Faults
 from dsfr.estimators.base import DistributedRegressor
 from dsfr.estimators.parameters import settings_of
-from dsfr.explanation import Explanation
-from dsfr.protocol import Settings
+from dsfr.model.explanation import Explanation
+from dsfr.training import Settings
 
 
 class SFRRegressor(DistributedRegressor):

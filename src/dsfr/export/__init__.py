@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dsfr.export.fml import to_fml
 from dsfr.export.onnx import to_onnx
-from dsfr.files import replacing
-from dsfr.model import Model
+from dsfr.model.model import Model
+from dsfr.storage.atomic import replacing
 
 __all__ = ["export", "to_fml", "to_onnx"]
 

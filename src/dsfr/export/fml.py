@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dsfr.core.explain import Rule
-from dsfr.model import Model
+from dsfr.core.explain.rules import Rule
+from dsfr.model.model import Model
 
 NAMESPACE = "http://www.ieee1855.org"
 AND_BY_PRODUCT = {"andMethod": "PROD"}

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr import __version__
-from dsfr.core.model import Predictor
-from dsfr.core.rules import Rules
-from dsfr.core.scaling import FARTHEST
-from dsfr.core.wavelets import VANISHED, Wavelets
-from dsfr.model import Model
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.features.wavelets import VANISHED, Wavelets
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import FARTHEST
+from dsfr.model.model import Model
 
 OPSET = 17
 """Oldest operator set with all that is used here; runtimes since 2022 have it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from dsfr.model import Model
+from dsfr.model.model import Model
 
 Axes: TypeAlias = Any
 """A `matplotlib.axes.Axes`; matplotlib is imported when something is drawn."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.core.consensus import UNKNOWN
+from dsfr.core.consensus.admm import UNKNOWN
 from dsfr.engines import Ledger
-from dsfr.model import Model
+from dsfr.model.model import Model
+from dsfr.model.record import record
 from dsfr.plot.axes import COLORS, DASHES, Axes, axes_or_new, label_of
-from dsfr.record import record
 
 CURVES = (
     ("error_bound", "error bound"),

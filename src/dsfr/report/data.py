@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.columns import Table, TableError, numbers
 from dsfr.core.arrays import Array, as_floats
-from dsfr.model import Model, by_name
+from dsfr.io.columns import Table, TableError, numbers
+from dsfr.model.model import Model, by_name
 
 
 @dataclass(frozen=True, slots=True)

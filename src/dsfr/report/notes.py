@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dsfr.columns import listed
-from dsfr.core.rulebase import RuleBase
-from dsfr.model import Model
+from dsfr.core.explain.rule_base import RuleBase
+from dsfr.io.columns import listed
+from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 
 RARE = 0.01

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dsfr import __version__
-from dsfr.core.words import one_line
-from dsfr.files import replacing
-from dsfr.model import Model
+from dsfr.core.explain.words import one_line
+from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.payload import payload_of
+from dsfr.storage.atomic import replacing
 
 SCRIPTS = ("predict.js", "charts.js", "state.js", "whatif.js", "rules.js", "curves.js", "page.js")
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from dsfr import __version__
 from dsfr.core.arrays import Array
-from dsfr.core.errors import relative_error
-from dsfr.core.explain import Rule
-from dsfr.core.model import Predictor
-from dsfr.core.rulebase import RuleBase
-from dsfr.core.words import LABEL_EDGES, LABELS, one_line, readable
-from dsfr.explanation import Explanation
-from dsfr.model import Model
-from dsfr.protocol import Settings
+from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.explain.rules import Rule
+from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
+from dsfr.core.prediction.errors import relative_error
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.model.explanation import Explanation
+from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of
+from dsfr.training import Settings
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 N_BINS = 36
@@ -213,7 +213,7 @@ def _reproduce(model: Model) -> Payload:
     ]
     code = [
         "from dsfr import InProcessEngine, Settings, train",
-        "from dsfr.protocol import TASKS, make_shards",
+        "from dsfr.training import TASKS, make_shards",
         "",
         "settings = Settings(",
         *told,

@@ -1,0 +1,1 @@
+"""Consensus iterations: ADMM, Anderson acceleration, preconditioner."""

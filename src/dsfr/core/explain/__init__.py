@@ -1,0 +1,1 @@
+"""Rules, predictions and numbers in words."""

@@ -1,0 +1,143 @@
+"""The rules of a model side by side, whether one predictor or a weighted average of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from dsfr.core.arrays import Array, IntArray, row_blocks
+from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import Ranges, scale_features
+
+Members: TypeAlias = Sequence[tuple[float, Predictor]]
+"""Predictors and their shares, which sum to 1: the prediction is the weighted sum."""
+
+N_STAND_INS = 2048
+"""Rows drawn from the model itself where there are no data: a part of 0.1 of them is known to about 0.007."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBase:
+    """Every rule of every member, in the data's units; a member's share is part of what its rules weigh."""
+
+    members: tuple[tuple[float, Predictor], ...]
+    """The strongest first."""
+    owners: IntArray
+    """Number of the member each rule belongs to, counted from 0; (k,)."""
+    shares: Array
+    """Part of the training rows that belong to each rule, times the share of its member; (k,), sums to 1."""
+    centers: Array
+    widths: Array
+    deviations: Array
+    """Deviations of the clusters that the widths were made from; (k, d)."""
+    intercepts: Array
+    slopes: Array
+
+    @classmethod
+    def of(cls, members: Members, width_scales: Sequence[float] | None = None) -> RuleBase:
+        """The rules of predictors that have some; a width is ``width_scale`` times the deviation of its cluster.
+
+        Strengths sum to 1, so mean and scale of the target move into every rule's own line without changing a
+        prediction.
+
+        Raises
+        ------
+        ValueError
+            If the model has wavelets instead.
+        """
+        scales = [1.0] * len(members) if width_scales is None else width_scales
+        ordered = sorted(zip(members, scales, strict=True), key=lambda entry: -entry[0][0])
+        parts = [_in_data_units(share, predictor, scale) for (share, predictor), scale in ordered]
+        stacked = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        owners = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+        return cls(tuple(member for member, _ in ordered), owners, *stacked)
+
+    @property
+    def strongest(self) -> RuleBase:
+        """The rules of the first member, on their own."""
+        (share, predictor), mine = self.members[0], self.owners == 0
+        arrays = {name: getattr(self, name)[mine] for name in ("owners", *_ARRAYS)}
+        return replace(self, members=((1.0, predictor),), shares=self.shares[mine] / share, **arrays)
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules, of all members together."""
+        return len(self.shares)
+
+    @property
+    def typical_row(self) -> Array:
+        """Mean of the centers, weighted by the rules' shares: nearly the mean of the training rows; (d,)."""
+        mean: Array = self.shares @ self.centers / self.shares.sum()
+        return mean
+
+    @property
+    def mean_output(self) -> float:
+        """What the rules say at their centers, weighted by their shares: nearly the mean prediction."""
+        at_centers = self.intercepts + np.einsum("kd,kd->k", self.slopes, self.centers)
+        return float(self.shares @ at_centers / self.shares.sum())
+
+    @property
+    def row_shares(self) -> Array:
+        """Part of the training rows that belong to each rule, within its member; (k,)."""
+        part: Array = self.shares / np.array([share for share, _ in self.members])[self.owners]
+        return part
+
+    @property
+    def domain(self) -> Ranges:
+        """Where features lie: the limits beyond which the model sees none, or else the ranges of training."""
+        first = self.members[0][1]
+        return first.ranges if first.limits is None else first.limits
+
+    def strengths(self, X: Array) -> Array:
+        """How much every rule counts on every row; shape (n, k), rows sum to 1."""
+        blocks = [self._strengths(X[block]) for block in row_blocks(len(X))]
+        return np.concatenate([np.empty((0, self.n_rules)), *blocks])
+
+    def _strengths(self, X: Array) -> Array:
+        parts = [share * firing_strengths(scaled_rows(X, p), _rules(p)) for share, p in self.members]
+        return np.concatenate(parts, axis=1)
+
+    def lines(self, X: Array) -> Array:
+        """What every rule says on every row; shape (n, k)."""
+        said: Array = self.intercepts + self.members[0][1].within_limits(X) @ self.slopes.T
+        return said
+
+    def stand_in_rows(self) -> Array:
+        """Rows as the model remembers its training rows: Gaussian clusters around the centers, within the domain.
+
+        The same model gives the same rows.
+        """
+        rng = np.random.default_rng(0)
+        edges = np.cumsum(self.shares) / self.shares.sum()
+        evenly = (np.arange(N_STAND_INS) + 0.5) / N_STAND_INS
+        k = np.minimum(np.searchsorted(edges, evenly), self.n_rules - 1)
+        rows = self.centers[k] + self.deviations[k] * rng.standard_normal((N_STAND_INS, self.centers.shape[1]))
+        return np.clip(rows, self.domain.low, self.domain.high)
+
+
+_ARRAYS = ("centers", "widths", "deviations", "intercepts", "slopes")
+
+
+def scaled_rows(X: Array, predictor: Predictor) -> Array:
+    """Rows as a predictor's rules see them: within its limits, and scaled."""
+    return scale_features(predictor.within_limits(X), predictor.ranges)
+
+
+def _in_data_units(share: float, predictor: Predictor, width_scale: float) -> tuple[Array, ...]:
+    rules = _rules(predictor)
+    middle, half = predictor.ranges.midpoints, predictor.ranges.half_widths
+    consequents = predictor.target_scale * predictor.weights.reshape(len(rules.centers), -1)
+    slopes = consequents[:, 1:] / half
+    intercepts = predictor.target_mean + consequents[:, 0] - slopes @ middle
+    widths = half * rules.widths
+    return share * predictor.shares, middle + half * rules.centers, widths, widths / width_scale, intercepts, slopes
+
+
+def _rules(predictor: Predictor) -> Rules:
+    if not isinstance(predictor.basis, Rules):
+        raise ValueError("this model has wavelets, not rules: only models of SFRRegressor can be explained")
+    return predictor.basis

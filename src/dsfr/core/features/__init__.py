@@ -1,0 +1,1 @@
+"""Feature maps that enter the model linearly: Takagi-Sugeno rules and wavelets."""

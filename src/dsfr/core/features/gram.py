@@ -1,0 +1,100 @@
+"""``H'H`` of rules without ``H``.
+
+Features of rules are products ``p_k x_j`` of strengths and inputs (``x_0 = 1``), so ``H'H`` holds the sums of
+``p_k p_l x_i x_j``. Both factors are symmetric: the upper triangle of the one times that of the other has every entry,
+for ``(k^2+k)/2 (d+1)(d+2)/2`` products a row. A symmetric product of ``H`` with itself takes up to twice as many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from dsfr.core import compiled
+from dsfr.core.arrays import Array, IntArray, row_blocks
+from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
+from dsfr.core.scaling.affine import Ranges, scale_features
+
+BLOCK_ROWS = 512
+"""Rows of which all products fit into the second cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProducts:
+    """Sums over labelled rows of products of strengths, inputs and targets."""
+
+    sums: Array
+    """Products of two strengths by products of two inputs; shape (k(k+1)/2, (d+1)(d+2)/2)."""
+    targets: Array
+    """``sum p_k x_j y``; shape (k, d+1)."""
+    inputs: Array
+    """``sum p_k x_j``; shape (k, d+1)."""
+
+    @classmethod
+    def of(cls, X: Array, y: Array, rules: Rules, ranges: Ranges | None, *, fast: bool) -> RuleProducts:
+        """Sums over the rows of ``X``, scaled first if ``ranges`` are given."""
+        n_rules, n_inputs = len(rules.centers), rules.centers.shape[1] + 1
+        sums = np.zeros((n_rules * (n_rules + 1) // 2, n_inputs * (n_inputs + 1) // 2))
+        targets, inputs = np.zeros((n_rules, n_inputs)), np.zeros((n_rules, n_inputs))
+        for block in row_blocks(len(X), BLOCK_ROWS):
+            strengths, pairs, squares = _products(X[block], rules, ranges, fast=fast)
+            sums += pairs @ squares.T
+            targets += (strengths * y[block]) @ squares[:n_inputs].T
+            inputs += strengths @ squares[:n_inputs].T
+        return cls(sums, targets, inputs)
+
+    @property
+    def gram(self) -> Array:
+        """``H'H``; shape (p, p)."""
+        p = self.inputs.size
+        return np.take(self.sums, _places(*self.inputs.shape)).reshape(p, p)
+
+    @property
+    def moment(self) -> Array:
+        """``H'y``; shape (p,)."""
+        return self.targets.ravel()
+
+    @property
+    def feature_sum(self) -> Array:
+        """``H'1``; shape (p,)."""
+        return self.inputs.ravel()
+
+
+def _products(X: Array, rules: Rules, ranges: Ranges | None, *, fast: bool) -> tuple[Array, Array, Array]:
+    """Strengths, products of two strengths and products of two inputs, one column per row of ``X``."""
+    if fast:
+        shift = np.zeros(X.shape[1]) if ranges is None else ranges.midpoints
+        unit = np.ones(X.shape[1]) if ranges is None else ranges.half_widths
+        return compiled.rule_products(X, shift, unit, rules.centers, rules.widths)
+    scaled = X if ranges is None else scale_features(X, ranges)
+    strengths = np.ascontiguousarray(firing_strengths(scaled, rules).T)
+    return strengths, _upper_products(strengths), _upper_products(np.vstack([np.ones(len(X)), scaled.T]))
+
+
+def _upper_products(rows: Array) -> Array:
+    """Elementwise products of every two rows, in the order of an upper triangle; shape (m(m+1)/2, n)."""
+    size, length = rows.shape
+    products, place = np.empty((size * (size + 1) // 2, length)), 0
+    for first in range(size):
+        np.multiply(rows[first], rows[first:], out=products[place : place + size - first])
+        place += size - first
+    return products
+
+
+@cache
+def _places(n_rules: int, n_inputs: int) -> IntArray:
+    """Where in the sums each entry of ``H'H`` is."""
+    first, second = _triangle(n_rules), _triangle(n_inputs)
+    width = n_inputs * (n_inputs + 1) // 2
+    places: IntArray = (first[:, None, :, None] * width + second[None, :, None, :]).ravel()
+    return places
+
+
+def _triangle(size: int) -> IntArray:
+    """Position in an upper triangle of every entry of a symmetric matrix; shape (size, size)."""
+    places = np.zeros((size, size), dtype=np.int64)
+    places[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+    upper: IntArray = np.maximum(places, places.T)
+    return upper

@@ -1,0 +1,1 @@
+"""Penalties on unlabelled rows: interpolation consistency and graph Laplacian."""

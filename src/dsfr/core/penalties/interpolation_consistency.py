@@ -1,0 +1,128 @@
+"""Interpolation consistency: how far the features of a mix are from the mix of the features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from dsfr.core.arrays import BLOCK_ROWS, Array, IntArray, row_blocks
+from dsfr.core.features.basis import Basis
+from dsfr.core.threads import each_chunk
+
+POOL_ROWS = 50
+"""Random rows among which a near partner is sought: the nearest of 50 is nearer than 98 in 100 rows."""
+FARTHEST_RATIO = 1e12
+"""Of mean squared distances of random and near pairs: beyond, the gap of a near pair is rounding, not bending."""
+MAX_DEFAULT_PAIRS = 10_000
+"""Pairs drawn at most when their number is left open; the authors of the paper used 3,000 to 10,000 per agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Two rows and a mixing share for every pair."""
+
+    first: IntArray
+    second: IntArray
+    mix: Array
+
+    @classmethod
+    def draw(cls, n_rows: int, n_pairs: int, concentration: float, rng: np.random.Generator) -> Pairs:
+        """Random pairs of ``n_rows`` rows, mixed by ``Beta(concentration, concentration)`` shares."""
+        if n_rows == 0:
+            n_pairs = 0
+        first, second = rng.integers(max(n_rows, 1), size=(2, n_pairs))
+        return cls(first, second, rng.beta(concentration, concentration, n_pairs))
+
+    def compact(self, pool: IntArray) -> tuple[IntArray, Pairs, IntArray]:
+        """Numbers of the rows that occur, sorted, and the pairs and the pool by position among them."""
+        wanted, position = np.unique(np.concatenate([self.first, self.second, pool]), return_inverse=True)
+        first, second, rest = np.split(position, [len(self), 2 * len(self)])
+        return wanted, Pairs(first, second, self.mix), rest
+
+    def __len__(self) -> int:
+        return len(self.mix)
+
+
+@dataclass(frozen=True, slots=True)
+class PairDraw:
+    """How many pairs to draw, and how they are mixed.
+
+    An explicit number is used raw, as in the paper. Left open (None), there are as many pairs as rows; beyond
+    `MAX_DEFAULT_PAIRS` that many are drawn and the sum rescaled, so that the penalty keeps its meaning at any length.
+    """
+
+    n_pairs: int | None
+    concentration: float
+
+    def pairs(self, n_rows: int, rng: np.random.Generator) -> Pairs:
+        """Random pairs of ``n_rows`` rows."""
+        drawn = min(n_rows, MAX_DEFAULT_PAIRS) if self.n_pairs is None else self.n_pairs
+        return Pairs.draw(n_rows, drawn, self.concentration, rng)
+
+    def weight(self, n_rows: int) -> float:
+        """What ``B'B`` over the drawn pairs is multiplied by."""
+        capped = self.n_pairs is None and n_rows > MAX_DEFAULT_PAIRS
+        return n_rows / MAX_DEFAULT_PAIRS if capped else 1.0
+
+
+def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = None) -> tuple[Pairs, float]:
+    """Pairs whose second rows are the nearest in a pool, and what makes their ``B'B`` mean as much as before.
+
+    The gap of a bend grows with the squared distance of a pair. The factor is the squared ratio of the mean squared
+    distances, so that a model of constant curvature pays about as much for near pairs as for far ones (a factor remains
+    by which the distances of one kind vary more than those of the other).
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Scaled rows.
+    pairs : Pairs
+        Of rows of ``X``, drawn at random.
+    pool : int array
+        Rows of ``X`` to choose the second ones from; a row at distance 0 is chosen only if all are.
+    stretch : array of shape (d,), default=None
+        Factors on the features, for what is near.
+    """
+    stretched = X if stretch is None else X * stretch
+    second, near, far = np.empty_like(pairs.second), 0.0, 0.0
+    for block in row_blocks(len(pairs)):
+        first = stretched[pairs.first[block]]
+        distances = cdist(first, stretched[pool], "sqeuclidean")
+        chosen = np.where(distances > 0.0, distances, np.inf).argmin(axis=1)
+        second[block] = pool[chosen]
+        near += float(np.take_along_axis(distances, chosen[:, None], axis=1).sum())
+        far += float(((first - stretched[pairs.second[block]]) ** 2).sum())
+    return Pairs(pairs.first, second, pairs.mix), min(far / near, FARTHEST_RATIO) ** 2 if near > 0.0 else 1.0
+
+
+def interpolation_gap(first: Array, second: Array, mix: Array, basis: Basis) -> Array:
+    """``B = H(mix U1 + (1-mix) U2) - mix H(U1) - (1-mix) H(U2)``, paper eq. (15); one row per pair."""
+    share = mix[:, None]
+    rest = 1.0 - share
+    gap = basis.features(share * first + rest * second)
+    gap -= share * basis.features(first)
+    gap -= rest * basis.features(second)
+    return gap
+
+
+def gap_gram(X: Array, pairs: Pairs, basis: Basis) -> Array:
+    """``B'B`` over all pairs of rows of ``X``, accumulated in blocks; shape (p, p)."""
+
+    def of_block(block: slice) -> Array:
+        gap = interpolation_gap(X[pairs.first[block]], X[pairs.second[block]], pairs.mix[block], basis)
+        return gap.T @ gap
+
+    return sum(each_chunk(of_block, len(pairs), BLOCK_ROWS), np.zeros((basis.n_outputs, basis.n_outputs)))
+
+
+def consistency_gram(
+    X: Array, basis: Basis, *, n_pairs: int | None, concentration: float, rng: np.random.Generator
+) -> Array:
+    """``B'B`` of freshly drawn pairs of unlabelled rows ``X``.
+
+    See `PairDraw` for their number.
+    """
+    draw = PairDraw(n_pairs, concentration)
+    return draw.weight(len(X)) * gap_gram(X, draw.pairs(len(X), rng), basis)

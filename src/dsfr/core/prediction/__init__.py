@@ -1,0 +1,1 @@
+"""The learnt function, averages of several, and their errors."""

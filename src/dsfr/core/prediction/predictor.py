@@ -1,0 +1,60 @@
+"""The learnt function: scaling, basis, weights, and the target's own units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.compiled import rule_predictions, worthwhile
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.scaling.affine import Ranges, scaled_blocks
+from dsfr.core.threads import each_chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """``y(x) = target_mean + target_scale * H(scaled x) w``."""
+
+    ranges: Ranges
+    basis: Rules | Wavelets
+    weights: Array
+    target_mean: float
+    target_scale: float
+    shares: Array
+    """Each rule's share of the training rows (its cluster's mass over all mass); empty for wavelets."""
+    limits: Ranges | None = None
+    """Beyond these a feature counts as lying at their end; None: it is taken as it is."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of input columns."""
+        return len(self.ranges.low)
+
+    def predict(self, X: Array, *, fast: bool | None = None) -> Array:
+        """Predictions in the target's units; shape (n,).
+
+        ``fast`` says whether to use compiled kernels where there are any; left open, for tables large enough.
+        """
+        fast = worthwhile(len(X)) if fast is None else fast
+        chunk_fn = self._compiled_chunk if fast and isinstance(self.basis, Rules) else self._plain_chunk
+        parts = each_chunk(lambda chunk: chunk_fn(self.within_limits(X[chunk])), len(X))
+        return self.target_mean + self.target_scale * np.concatenate([np.empty(0), *parts])
+
+    def within_limits(self, X: Array) -> Array:
+        """Rows as the model sees them, unscaled."""
+        return X if self.limits is None else self.limits.clip(X)
+
+    def _plain_chunk(self, X: Array) -> Array:
+        # einsum adds each row's products in the same order whatever the number of rows; BLAS does not.
+        blocks = (self.basis.features(block) for block in scaled_blocks(X, self.ranges))
+        return np.concatenate([np.einsum("np,p->n", H, self.weights) for H in blocks])
+
+    def _compiled_chunk(self, X: Array) -> Array:
+        planes = self.weights.reshape(-1, self.n_features + 1)
+        arrays = self.basis.arrays()
+        return rule_predictions(
+            X, self.ranges.midpoints, self.ranges.half_widths, arrays["centers"], arrays["widths"], planes
+        )

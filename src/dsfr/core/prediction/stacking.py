@@ -1,0 +1,54 @@
+"""Shares of several models in their average: by evidence, or stacked on leave-one-out predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from dsfr.core.arrays import Array
+from dsfr.core.solve.cholesky import cholesky
+
+SUM_WEIGHT = 1e4
+"""Weight, relative to the models' own, of the condition that shares sum to 1; what is missing is scaled away."""
+
+
+def tempered_shares(scores: Array, n_labeled: float) -> Array:
+    """Shares from log evidences (or scores on their scale); they sum to 1.
+
+    A log evidence is a sum over labels, and two of them differ by chance in the order of ``sqrt(n)``: that is the unit
+    in which differences count. Plain Bayesian averaging would follow the chance.
+    """
+    weights = np.exp((scores - scores.max()) / np.sqrt(n_labeled))
+    shares: Array = weights / weights.sum()
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Products of leave-one-out predictions of all models with each other and with the targets; adds over agents."""
+
+    products: Array
+    """``Z'Z``; shape (m, m)."""
+    moment: Array
+    """``Z'y``; shape (m,)."""
+    target_square: float
+    n: float
+
+    def shares(self) -> Array:
+        """Shares >= 0 that sum to 1 and minimise the squared leave-one-out error, held back towards equal ones.
+
+        Equal shares weigh as much as one label per model: with few labels, who is best is mostly chance.
+        """
+        m = len(self.moment)
+        equal = np.full(m, 1.0 / m)
+        error = self.target_square - 2.0 * self.moment @ equal + equal @ self.products @ equal
+        hold = m * max(float(error), 0.0) / self.n + np.finfo(np.float64).tiny
+        firm = SUM_WEIGHT * max(float(np.trace(self.products)) / m, hold)
+        curvature = self.products + hold * np.eye(m) + firm
+        factor = cholesky(curvature)
+        target = np.linalg.solve(factor.T, self.moment + hold * equal + firm)
+        found = nnls(factor, target)[0]
+        shares: Array = found / found.sum()
+        return shares

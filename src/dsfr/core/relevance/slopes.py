@@ -1,0 +1,48 @@
+"""How steep a model is along each feature, and what that says about which features matter.
+
+The mean squared slope ``E (df/dx_j)^2`` over rows needs no labels beyond those the model has learnt from, and adds over
+agents. Features scaled by its root before clustering are relevant in proportion to how much the target changes with
+them, the diagonal of the average gradient outer product (Radhakrishnan et al. 2024).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
+
+LEAST_RELEVANCE = 0.02
+"""Relative to the most relevant feature: no feature is left out altogether, or it could not come back."""
+
+
+def slopes(X: Array, rules: Rules, weights: Array) -> Array:
+    """Gradient of the model at every scaled row; shape (n, d).
+
+    With strengths ``p_k``, lines ``g_k`` and the prediction ``f = sum p_k g_k``, the slope along feature j is
+    ``sum_k p_k w_kj - 2 sum_k p_k (g_k - f) (x_j - m_kj) / s_kj^2``.
+    """
+    lines = weights.reshape(len(rules.centers), -1)
+    strengths = firing_strengths(X, rules)
+    values = lines[:, 0] + X @ lines[:, 1:].T
+    predictions = np.einsum("nk,nk->n", strengths, values)
+    pulls = strengths * (values - predictions[:, None])
+    precisions = rules.widths**-2.0
+    gradient: Array = strengths @ lines[:, 1:]
+    gradient -= 2.0 * (X * (pulls @ precisions) - pulls @ (rules.centers * precisions))
+    return gradient
+
+
+def relevance(mean_squares: Array) -> Array:
+    """Relevance of every feature, 1 for the most relevant; all 1 for a model that is flat everywhere."""
+    steepness = np.sqrt(mean_squares)
+    top = float(steepness.max())
+    if not 0.0 < top < np.inf:
+        return np.ones_like(steepness)
+    return np.maximum(steepness / top, LEAST_RELEVANCE)
+
+
+def effective_features(stretch: Array) -> float:
+    """How many equally relevant features a stretched space amounts to: between 1 and their number."""
+    squares = stretch**2
+    return float(squares.sum() / squares.max())

@@ -1,0 +1,1 @@
+"""Scaling of features and targets; quantiles from counts."""

@@ -1,0 +1,1 @@
+"""Linear systems, summed statistics, and how ridge and penalty weights are chosen from them."""

@@ -1,0 +1,123 @@
+"""All that the weights depend on: sums over rows that add over agents, and their closed-form solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dsfr.core.arrays import SUM_ROWS, Array
+from dsfr.core.features.basis import Basis
+from dsfr.core.features.gram import RuleProducts
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.core.solve.cholesky import cholesky, solve_factored
+from dsfr.core.threads import each_chunk
+
+MANY_ROWS = 512
+"""Labelled rows of a chunk from which on products of rules are worth their preparation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Sums over the labelled rows, and the Gram matrix of the penalty on the unlabelled ones."""
+
+    gram: Array
+    """``H'H`` over labelled rows; shape (p, p)."""
+    moment: Array
+    """``H'y``; shape (p,)."""
+    feature_sum: Array
+    """``H'1``; shape (p,)."""
+    unlabeled_gram: Array
+    """``B'B`` or ``H'LH``, without its weight; shape (p, p)."""
+    n_labeled: float
+    target_sum: float
+    target_square: float
+
+    @classmethod
+    def none(cls, n_outputs: int) -> Statistics:
+        """Statistics of no rows."""
+        square, column = np.zeros((n_outputs, n_outputs)), np.zeros(n_outputs)
+        return cls(square, column, column, square, 0.0, 0.0, 0.0)
+
+    @classmethod
+    def of(cls, X: Array, y: Array, basis: Basis, unlabeled_gram: Array | None = None) -> Statistics:
+        """Statistics of labelled rows ``X`` with targets ``y``, accumulated in blocks."""
+        total = sum(cls.parts(X, y, basis), cls.none(basis.n_outputs))
+        return total if unlabeled_gram is None else replace(total, unlabeled_gram=unlabeled_gram)
+
+    @classmethod
+    def parts(
+        cls, X: Array, y: Array, basis: Basis, ranges: Ranges | None = None, *, fast: bool = False
+    ) -> Iterator[Statistics]:
+        """Statistics of each chunk of rows, scaled first if ``ranges`` are given; NaN targets do not count."""
+
+        def of_chunk(chunk: slice) -> Statistics:
+            labeled = ~np.isnan(y[chunk])
+            rows, targets = X[chunk][labeled], y[chunk][labeled]
+            if isinstance(basis, Rules) and len(rows) >= MANY_ROWS:
+                products = RuleProducts.of(rows, targets, basis, ranges, fast=fast)
+                return cls._of_sums(products.gram, products.moment, products.feature_sum, targets)
+            H = basis.features(rows if ranges is None else scale_features(rows, ranges))
+            return cls._of_sums(H.T @ H, H.T @ targets, H.sum(axis=0), targets)
+
+        return each_chunk(of_chunk, len(y), SUM_ROWS)
+
+    @classmethod
+    def _of_sums(cls, gram: Array, moment: Array, feature_sum: Array, y: Array) -> Statistics:
+        return cls(gram, moment, feature_sum, np.zeros_like(gram), float(len(y)), float(y.sum()), float(y @ y))
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            self.gram + other.gram,
+            self.moment + other.moment,
+            self.feature_sum + other.feature_sum,
+            self.unlabeled_gram + other.unlabeled_gram,
+            self.n_labeled + other.n_labeled,
+            self.target_sum + other.target_sum,
+            self.target_square + other.target_square,
+        )
+
+    def mapped(self, matrix: Array) -> Statistics:
+        """The same sums for weights ``u`` with ``w = matrix u``; the matrix is square."""
+        return replace(
+            self,
+            gram=matrix.T @ self.gram @ matrix,
+            moment=matrix.T @ self.moment,
+            feature_sum=matrix.T @ self.feature_sum,
+            unlabeled_gram=matrix.T @ self.unlabeled_gram @ matrix,
+        )
+
+    def quadratic(self, unlabeled_weight: float) -> Quadratic:
+        """The objective without its ridge term."""
+        return Quadratic(self.gram + unlabeled_weight * self.unlabeled_gram, self.moment, self.target_square)
+
+
+@dataclass(frozen=True, slots=True)
+class Quadratic:
+    """``1/2 w'Aw - b'w + c/2``: squared errors plus the penalty on unlabelled rows, ridge left out."""
+
+    curvature: Array
+    moment: Array
+    constant: float
+
+    def value(self, weights: Array) -> float:
+        """Value at ``weights``."""
+        return float(weights @ (self.curvature @ weights / 2 - self.moment) + self.constant / 2)
+
+    def gradient(self, weights: Array) -> Array:
+        """Gradient at ``weights``."""
+        return self.curvature @ weights - self.moment
+
+
+def solve_weights(quadratic: Quadratic, ridge: float) -> Array:
+    """Minimiser of the quadratic plus ``ridge/2 |w|^2``, paper eq. (11) and (16), by Cholesky.
+
+    Raises
+    ------
+    SingularSystemError
+        If the ridge is too small to make the system definite.
+    """
+    damped = quadratic.curvature + ridge * np.eye(len(quadratic.moment))
+    return solve_factored(cholesky(damped), quadratic.moment)

@@ -1,0 +1,1 @@
+"""Engines whose agents are objects of this process."""

@@ -1,0 +1,1 @@
+"""Engines over the processes of an MPI job."""

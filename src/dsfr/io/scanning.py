@@ -1,0 +1,240 @@
+"""A table in files, to be fitted or predicted without ever being in memory as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.compiled import worthwhile
+from dsfr.io.batches import Paths, column_names, find_files, read_batches, row_count
+from dsfr.io.columns import Place, Table, TableError, labels, listed, matrix, numbers
+from dsfr.io.spool import Spool, SpooledRows
+from dsfr.model.model import Model
+from dsfr.training.labels import kept_labels
+from dsfr.training.shard import Shard, agent_key, distinct_names
+from dsfr.training.split import SPLIT_ROWS, check_split, split_block
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive rows of a scan."""
+
+    X: Array
+    y: Array
+    hidden: Array
+    """Targets that the table has and the training may not see; NaN elsewhere."""
+    owners: npt.NDArray[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows in files and what their columns are; made by `scan`."""
+
+    files: tuple[Path, ...]
+    column_names: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    target: str | None
+    agent_column: str | None
+    delimiter: str = ","
+    kept_labels: IntArray | None = None
+    """Numbers of the labels to use, sorted, counted over labelled rows from 0; None uses all."""
+    labeled_only: bool = False
+    """Whether unlabelled rows are left out."""
+    on_rows: Callable[[int], None] | None = None
+    """Told after every batch how many rows it had."""
+
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Place, Table]]:
+        """The named columns, batch by batch, and where each batch is."""
+        for file in self.files:
+            passed, shown = 0, file.name if len(self.files) > 1 else ""
+            for table in read_batches(file, names, self.delimiter):
+                yield Place(shown, passed), table
+                passed += table.num_rows
+                if self.on_rows is not None:
+                    self.on_rows(table.num_rows)
+
+    def blocks(self) -> Iterator[Block]:
+        """Features, targets and owners, checked, in blocks of `SPLIT_ROWS`; the last may be shorter.
+
+        Raises
+        ------
+        TableError
+            If a value is no number, or missing where it must not be, naming file and row.
+        """
+        return _regrouped(self._pieces(), SPLIT_ROWS)
+
+    def features(self, names: Sequence[str]) -> Iterator[Array]:
+        """The named columns as numbers, batch by batch."""
+        for place, table in self.tables(_checked(self, names)):
+            yield matrix(table, names, place)
+
+    def predictions(self, model: Model) -> Iterator[Array]:
+        """A model's predictions, batch by batch; features are found by name."""
+        n_rows = self.count_rows()
+        for X in self.features(model.feature_names):
+            yield model.predict_rows(X, fast=worthwhile(n_rows))
+
+    def count_rows(self) -> int:
+        """Number of rows, from what files say of themselves where they do."""
+        return sum(row_count(file, self.delimiter) for file in self.files)
+
+    def count_labels(self) -> int:
+        """Number of rows with a target, in one pass over that column."""
+        return sum(
+            int(np.count_nonzero(~np.isnan(numbers(table, self.target_name, allow_missing=True, place=place))))
+            for place, table in self.tables([self.target_name])
+        )
+
+    @property
+    def target_name(self) -> str:
+        """Name of the target.
+
+        Raises
+        ------
+        TableError
+            If none was given.
+        """
+        if self.target is None:
+            raise TableError("this scan has no target: name its column, scan(..., target=...)")
+        return self.target
+
+    def shards(self, n_agents: int, seed: int, dtype: npt.DTypeLike = np.float64) -> dict[str, Shard]:
+        """The rows of every agent in a temporary file: by the agent column, or split at random over ``n_agents``.
+
+        Raises
+        ------
+        TableError
+            If there is no row.
+        """
+        spool, rows = Spool(), dict[str, SpooledRows]()
+        for number, block in enumerate(self.blocks()):
+            owners = split_block(number, len(block.y), n_agents, seed) if block.owners is None else block.owners
+            names, position = distinct_names(owners)
+            for code, name in enumerate(names):
+                own = rows.setdefault(name, SpooledRows(spool, len(self.feature_names), dtype))
+                part = block if len(names) == 1 else _taken(block, position == code)
+                own.append(part.X, part.y)
+        n_rows = sum(own.n_samples for own in rows.values())
+        if n_rows == 0:
+            raise TableError(f"{listed([str(file) for file in self.files], 3)} has a header and no rows")
+        if self.agent_column is None:
+            check_split(n_rows, n_agents)
+        return {name: Shard(rows[name], agent_key(name), worthwhile(n_rows)) for name in sorted(rows)}
+
+    def _pieces(self) -> Iterator[Block]:
+        names = [*self.feature_names, self.target_name, *([self.agent_column] if self.agent_column else [])]
+        n_labels = 0
+        for place, table in self.tables(names):
+            X = matrix(table, self.feature_names, place)
+            y = numbers(table, self.target_name, allow_missing=True, place=place).copy()
+            owners = None if self.agent_column is None else labels(table, self.agent_column, place)
+            known, hidden = np.flatnonzero(~np.isnan(y)), np.full_like(y, np.nan)
+            if self.kept_labels is not None:
+                gone = known[np.isin(np.arange(n_labels, n_labels + len(known)), self.kept_labels, invert=True)]
+                hidden[gone], y[gone] = y[gone], np.nan
+            n_labels += len(known)
+            block = Block(X, y, hidden, owners)
+            yield _taken(block, ~np.isnan(y)) if self.labeled_only else block
+
+
+def scan(
+    source: Paths,
+    *,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    agent_column: str | None = None,
+    ignore: Sequence[str] = (),
+    delimiter: str = ",",
+) -> Scan:
+    """Rows in files that `SFRRegressor.fit` and ``predict`` read batch by batch, so that they need not fit into memory.
+
+    Parameters
+    ----------
+    source : path or sequence of paths
+        A Parquet, CSV, gzipped CSV or ``.npy`` file, a folder of such files, or a pattern such as ``"rows/*.parquet"``.
+        Columns of an array are called ``x0``, ``x1`` and so on.
+    target : str, default=None
+        Column with the target; missing values mark unlabelled rows. Not needed to predict.
+    features : sequence of str, default=None
+        Columns to use; left out, all but those named otherwise.
+    agent_column : str, default=None
+        Column with the owner of every row.
+    ignore : sequence of str, default=()
+        Columns to leave out.
+    delimiter : str, default=","
+        Separator of CSV files.
+
+    Raises
+    ------
+    TableError
+        If there is no file, or a file lacks a column.
+    """
+    files = find_files(source)
+    every = column_names(files[0], delimiter)
+    reserved = {target, agent_column, *ignore} - {None}
+    unknown = [name for name in (*sorted(map(str, reserved)), *(features or ())) if name not in every]
+    if unknown:
+        raise TableError(f"{files[0]} has no column {listed(unknown)}; it has {listed(every)}")
+    used = [name for name in every if name not in reserved] if features is None else list(features)
+    if reserved & set(used) or len(set(used)) < len(used):
+        raise TableError("features repeats a column, or names one that is the target, the agents or ignored")
+    if not used:
+        raise TableError("no feature column is left: the table needs at least one besides target and agent column")
+    made = Scan(tuple(files), tuple(every), tuple(used), target, agent_column, delimiter)
+    needed = [*used, *(name for name in (target, agent_column) if name)]
+    for file in files[1:]:
+        _check_columns(file, needed, None if features else every, delimiter)
+    return made
+
+
+def with_labels(rows: Scan, n_labels: int, rng: np.random.Generator) -> Scan:
+    """The scan with all but ``n_labels`` labels hidden, chosen as `dsfr.paper.datasets.hide_labels` does."""
+    return replace(rows, kept_labels=np.sort(kept_labels(rows.count_labels(), n_labels, rng)))
+
+
+def _checked(rows: Scan, names: Sequence[str]) -> list[str]:
+    missing = [name for name in names if name not in rows.column_names]
+    if missing:
+        raise TableError(f"{rows.files[0]} lacks the column(s) {listed(missing)}; it has {listed(rows.column_names)}")
+    return list(names)
+
+
+def _check_columns(file: Path, needed: Sequence[str], same: Sequence[str] | None, delimiter: str) -> None:
+    names = column_names(file, delimiter)
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise TableError(f"{file} lacks the column(s) {listed(missing)} of the first file; it has {listed(names)}")
+    more = [] if same is None else [name for name in names if name not in same]
+    if more:
+        raise TableError(f"{file} has the column(s) {listed(more)} that the first file lacks: name the features to use")
+
+
+def _taken(block: Block, which: Any) -> Block:
+    owners = None if block.owners is None else block.owners[which]
+    return Block(block.X[which], block.y[which], block.hidden[which], owners)
+
+
+def _regrouped(pieces: Iterator[Block], n_rows: int) -> Iterator[Block]:
+    """The same rows in blocks of equal length, but for the last."""
+    waiting, held = list[Block](), 0
+    for piece in pieces:
+        waiting.append(piece)
+        held += len(piece.y)
+        while held >= n_rows:
+            block = _joined(waiting)
+            yield _taken(block, slice(None, n_rows))
+            waiting, held = [_taken(block, slice(n_rows, None))], held - n_rows
+    if held:
+        yield _joined(waiting)
+
+
+def _joined(pieces: Sequence[Block]) -> Block:
+    owners = [piece.owners for piece in pieces if piece.owners is not None]
+    X, y, hidden = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("X", "y", "hidden"))
+    return Block(X, y, hidden, np.concatenate(owners) if owners else None)

@@ -1,0 +1,5 @@
+"""A trained model as people handle it: predict, explain, simplify, save, load."""
+
+from dsfr.model.model import Model, as_matrix, load
+
+__all__ = ["Model", "as_matrix", "load"]

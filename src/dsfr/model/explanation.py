@@ -1,0 +1,189 @@
+"""Rules and predictions as people ask for them: printed, or as data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.explain.contributions import Contributions
+from dsfr.core.explain.rule_base import Members, RuleBase
+from dsfr.core.explain.rules import Rule, explain
+from dsfr.core.explain.words import one_line, readable
+
+
+class Explanation(tuple[Rule, ...]):
+    """The rules of a model, in order; print it, loop over it, or make a table of it."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One flat dictionary per rule: number, share, mean output, intercept, and per feature what the rule says."""
+        return [_record(rule) for rule in self]
+
+    def to_frame(self) -> Any:
+        """`to_records` as a data frame, indexed by the rules' numbers (needs pandas)."""
+        return data_frame(self.to_records()).set_index("rule")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionExplanation:
+    """One prediction, the rules that fired, and what features added; ``start`` and all parts give the prediction."""
+
+    parts: Contributions
+    row: Array
+    feature_names: tuple[str, ...]
+    target_name: str
+    half_width: float | None = None
+    """Half the width of an interval that holds the target with `SHOWN_COVERAGE`, if the model knows it."""
+
+    @property
+    def prediction(self) -> float:
+        """The prediction, in the target's units."""
+        return self.parts.prediction
+
+    @property
+    def start(self) -> float:
+        """The model's mean output, from which contributions are counted."""
+        return self.parts.start
+
+    @property
+    def contributions(self) -> dict[str, float]:
+        """What every feature adds, within the rules that fired; together with `start` and `firing` the prediction."""
+        return dict(zip(self.feature_names, self.parts.by_feature.tolist(), strict=True))
+
+    @property
+    def firing(self) -> float:
+        """What it adds that these rules fired, and not all in their usual shares."""
+        return self.parts.firing
+
+    @property
+    def rules(self) -> dict[int, tuple[float, float]]:
+        """Strength and contribution of every rule, by its number."""
+        pairs = zip(self.parts.strengths.tolist(), self.parts.by_rule.tolist(), strict=True)
+        return dict(enumerate(pairs, start=1))
+
+    def to_frame(self) -> Any:
+        """All parts: one row per rule with its strength, a column for firing and one per feature (needs pandas)."""
+        columns = ("firing", *self.feature_names)
+        return data_frame(
+            [
+                {"rule": k + 1, "strength": strength, **dict(zip(columns, row, strict=True))}
+                for k, (strength, row) in enumerate(
+                    zip(self.parts.strengths.tolist(), self.parts.parts.tolist(), strict=True)
+                )
+            ]
+        ).set_index("rule")
+
+    def __str__(self) -> str:
+        target = one_line(self.target_name)
+        lines = [
+            ("mean output", self.start, ""),
+            ("rules that fired", self.firing, self._fired()),
+            *(
+                (one_line(name), part, f"{readable(value)}, typical is {readable(usual)}")
+                for name, part, value, usual in self._features()
+            ),
+            (target, self.prediction, "= all of the above"),
+        ]
+        width = max(len(name) for name, *_ in lines)
+        numbers = [
+            readable(value) if i in (0, len(lines) - 1) else _signed(value) for i, (_, value, _) in enumerate(lines)
+        ]
+        digits = max(map(len, numbers))
+        told = [
+            f"{name:<{width}}  {number:>{digits}}  {note}".rstrip()
+            for (name, _, note), number in zip(lines, numbers, strict=True)
+        ]
+        return "\n".join([*told, *self._interval()])
+
+    def _interval(self) -> list[str]:
+        if self.half_width is None:
+            return []
+        low, high = (readable(self.prediction + sign * self.half_width) for sign in (-1, 1))
+        return [f"{SHOWN_COVERAGE:.0%} of targets lie between {low} and {high}"]
+
+    def _features(self) -> list[tuple[str, float, float, float]]:
+        """Name, part, value and usual value of every feature, the largest part first."""
+        columns = (self.feature_names, self.parts.by_feature.tolist(), self.row.tolist(), self.parts.reference.tolist())
+        return sorted(zip(*columns, strict=True), key=lambda entry: -abs(entry[1]))
+
+    def _fired(self) -> str:
+        order = np.argsort(-self.parts.strengths, kind="stable")[:MOST_FIRED]
+        told = [
+            f"rule {k + 1}: {self.parts.strengths[k]:.0%}" for k in order if self.parts.strengths[k] >= SHOWN_STRENGTH
+        ]
+        rest = 1.0 - self.parts.strengths[order].sum()
+        return ", ".join([*told, *([f"others: {rest:.0%}"] if rest >= SHOWN_STRENGTH else [])])
+
+
+MOST_FIRED = 5
+SHOWN_STRENGTH = 0.005
+"""Rules that count for less are not named in the text of a prediction; their parts are in the numbers."""
+
+
+SHOWN_COVERAGE = 0.9
+"""Coverage of the interval in the text of a prediction."""
+
+
+def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], members: Members) -> list[float]:
+    """For every member, how many times the deviation of a cluster the width of its set is.
+
+    Rules that fire by the mean over features have sets wider by the root of their number (with relevances, of the
+    number of those that matter, which is not kept: their clusters are then remembered as narrower than they are).
+    """
+    described = training.get("models", [])
+    told = described if len(described) == len(members) else [settings] * len(members)
+    wider = members[0][1].n_features ** 0.5 if settings.get("firing") == "mean" else 1.0
+    return [wider * float(entry.get("width_scale", 1.0)) for entry in told]
+
+
+def explain_rules(base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array | None) -> Explanation:
+    """Rules in words, among rows that are given or else those that the model remembers."""
+    are_data = rows is not None and len(rows) > 0
+    among = rows if rows is not None and are_data else base.stand_in_rows()
+    return Explanation(explain(base, feature_names, target_name, among, are_data=are_data))
+
+
+def data_frame(records: Iterable[dict[str, Any]]) -> Any:
+    """A data frame of records.
+
+    Raises
+    ------
+    ImportError
+        Saying how to get pandas, if it is not there.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("data frames need pandas: pip install 'dsfr[report]'") from error
+    return pd.DataFrame.from_records(list(records))
+
+
+def _record(rule: Rule) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "rule": rule.number,
+        "share": rule.share,
+        "mean_output": rule.mean_output,
+        "intercept": rule.intercept,
+        "text": str(rule),
+    }
+    for j, name in enumerate(rule.feature_names):
+        record |= {
+            f"{name} is": rule.labels[j] if rule.matters[j] else "",
+            f"{name} center": float(rule.centers[j]),
+            f"{name} width": float(rule.widths[j]),
+            f"{name} slope": float(rule.coefficients[j]),
+        }
+    return record
+
+
+def _signed(value: float) -> str:
+    text = readable(value)
+    return text if text.startswith("-") else f"+{text}"

@@ -1,0 +1,201 @@
+"""A trained model as people handle it: predict, explain, save, load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array, as_floats
+from dsfr.core.explain.contributions import contributions
+from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Mixture
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_rules, width_scales
+from dsfr.model.file import read_model_file, write_model_file
+from dsfr.model.simplification import Simplification, simplify
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A predictor with the names of its columns and a record of how it was trained."""
+
+    predictor: Predictor
+    feature_names: tuple[str, ...]
+    target_name: str = "y"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the training run."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
+    mixture: Mixture | None = None
+    """Several predictors (``predictor`` is the strongest) and how sure they are, if the training was asked for it."""
+
+    @property
+    def members(self) -> tuple[tuple[float, Predictor], ...]:
+        """Shares and predictors whose weighted sum the model predicts; a single one of share 1 as a rule."""
+        if self.mixture is None:
+            return ((1.0, self.predictor),)
+        return tuple((member.share, member.predictor) for member in self.mixture.members)
+
+    def predict(self, X: Any) -> Array:
+        """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
+        if hasattr(X, "predictions"):
+            return np.concatenate([np.empty(0), *X.predictions(self)])
+        return self.predict_rows(as_matrix(X, self.feature_names))
+
+    def predict_rows(self, X: Array, *, fast: bool | None = None) -> Array:
+        """Predictions for checked rows."""
+        return (self.predictor if self.mixture is None else self.mixture).predict(X, fast=fast)
+
+    def deviations(self, X: Any) -> Array:
+        """Standard deviation of a new observation at every row of an array, a data frame or a `dsfr.scan`.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty.
+        """
+        sure = self._sure()
+        if hasattr(X, "predictions"):
+            return np.concatenate([np.empty(0), *map(sure.deviations, X.features(self.feature_names))])
+        return sure.deviations(as_matrix(X, self.feature_names))
+
+    def half_width(self, coverage: float = 0.9) -> float:
+        """Half the width of intervals about predictions that hold a new target with probability ``coverage``.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty, or with too few labels for such a coverage.
+        """
+        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1; 0.9 is usual")
+        scores = self._sure().scores
+        if scores is None:
+            raise ValueError(WITHOUT_UNCERTAINTY)
+        return scores.half_width(float(coverage))
+
+    def _sure(self) -> Mixture:
+        if self.mixture is None:
+            raise ValueError(WITHOUT_UNCERTAINTY)
+        return self.mixture
+
+    def half_widths(self, coverages: Sequence[float]) -> dict[float, float]:
+        """`half_width` of every coverage that the model can tell; none if it was trained without uncertainty."""
+        if self.mixture is None or self.mixture.scores is None:
+            return {}
+        enough = self.mixture.scores.counts[-1]
+        known = [coverage for coverage in coverages if np.ceil(coverage * (enough + 1.0) - 1e-9) <= enough]
+        return {coverage: self.half_width(coverage) for coverage in known}
+
+    @property
+    def rule_base(self) -> RuleBase:
+        """The rules of all members, those of the strongest first.
+
+        Raises
+        ------
+        ValueError
+            If the model has wavelets instead.
+        """
+        return RuleBase.of(self.members, width_scales(self.settings, self.training, self.members))
+
+    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation:
+        """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
+
+        With rows ``X``, what is low or high is judged among these, and each rule names the rows most typical of it;
+        without, among rows as the model remembers them. Of an average of several models the strongest is explained,
+        or ``all_models``.
+        """
+        base = self.rule_base if all_models else self.rule_base.strongest
+        rows = None if X is None else as_matrix(X, self.feature_names)
+        return explain_rules(base, self.feature_names, self.target_name, rows)
+
+    def explain_prediction(self, row: Any) -> PredictionExplanation:
+        """One prediction taken apart by rules and features; the parts add up to it. ``row`` has one value a feature."""
+        X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
+        if len(X) != 1:
+            raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
+        parts = contributions(self.rule_base, X[0])
+        half = self.half_widths([SHOWN_COVERAGE]).get(SHOWN_COVERAGE)
+        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)
+
+    def simplify(
+        self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01
+    ) -> Simplification:
+        """A model with fewer rules and sets, and what that costs in accuracy.
+
+        Rules that count for less than ``min_strength`` on every row are dropped; sets of a feature whose similarity (1
+        for equal ones) is at least ``similarity`` become one; rules that then have the same sets are joined. Rows
+        ``X``, with targets ``y`` if known, are what this is judged on; without, rows as the model remembers them.
+        """
+        rows = None if X is None else as_matrix(X, self.feature_names)
+        return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
+
+    def renamed(self, feature_names: Sequence[str], target_name: str) -> Model:
+        """The same model with other names for its columns."""
+        if len(feature_names) != len(self.feature_names):
+            raise ValueError(f"{len(feature_names)} names for {len(self.feature_names)} features")
+        return replace(self, feature_names=tuple(feature_names), target_name=target_name)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model into one file; an existing file is replaced whole or not at all."""
+        return write_model_file(
+            path,
+            self.predictor if self.mixture is None else self.mixture,
+            {
+                "feature_names": list(self.feature_names),
+                "target_name": self.target_name,
+                "settings": dict(self.settings),
+                "training": dict(self.training),
+            },
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `Model.save` has written.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model, damaged, altered, or of a newer format.
+    """
+    found, metadata = read_model_file(path)
+    mixture = found if isinstance(found, Mixture) else None
+    return Model(
+        predictor=found.strongest if isinstance(found, Mixture) else found,
+        mixture=mixture,
+        feature_names=tuple(metadata["feature_names"]),
+        target_name=metadata["target_name"],
+        settings=metadata["settings"],
+        training=metadata["training"],
+    )
+
+
+def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
+    """Rows of an array or data frame as the model's columns; refuses wrong shapes and missing values."""
+    matrix = as_floats(by_name(X, feature_names), "X")
+    if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
+        raise ValueError(
+            f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
+            f"{', '.join(feature_names)}"
+        )
+    if not np.isfinite(matrix).all():
+        bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0)).tolist()]
+        raise ValueError(f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows")
+    return matrix
+
+
+def by_name(X: Any, feature_names: Sequence[str]) -> Any:
+    """Columns of a data frame in the model's order; as they stand where the frame has no names of its own."""
+    columns = list(getattr(X, "columns", ()))
+    if not columns or not all(isinstance(column, str) for column in columns):
+        return X
+    missing = [name for name in feature_names if name not in columns]
+    if missing:
+        raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
+    return X[list(feature_names)]

@@ -1,0 +1,133 @@
+"""What a model file remembers of its training: rounds, and what was sent by task and by agent. Bounded and checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dsfr.core.consensus.admm import RoundInfo
+    from dsfr.engines import Ledger
+
+MAX_ROUNDS = 100
+"""Rounds kept of each stage, evenly spaced; first and last are among them."""
+MAX_AGENTS = 200
+"""Agents kept, those with most to carry."""
+MAX_ENTRIES = 10_000
+"""Longest list a reader accepts."""
+LEAST_SCALE = 1e-50
+"""A width scale of a file lies between this and its inverse."""
+
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "n_samples": (int,),
+    "n_labeled": (int,),
+    "n_agents": (int,),
+    "rounds": (int,),
+    "bytes": (int,),
+    "termination": (str,),
+    "tuned": (dict,),
+}
+_NUMBER = (int, float)
+_MODEL = ("share", "agreement", "n_rules", "near_pairs", "width_scale")
+"""What readers look at in the description of one of several models; there is more."""
+_KINDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "history": {
+        "stage": (str,),
+        "round": (int,),
+        "objective": (int, float, type(None)),
+        "primal_residual": (int, float, type(None)),
+        "dual_residual": (int, float, type(None)),
+        "error_bound": (int, float, type(None)),
+    },
+    "ledger": {
+        "task": (str,),
+        "verb": (str,),
+        "rounds": (int,),
+        "messages": (int,),
+        "bytes_down": (int,),
+        "bytes_up": (int,),
+    },
+    "agents": {
+        "agent": (str,),
+        "rounds": (int,),
+        "messages": (int,),
+        "bytes_received": (int,),
+        "bytes_sent": (int,),
+    },
+}
+
+_LISTS: dict[str, dict[str, tuple[type, ...]]] = {**_KINDS, "models": dict.fromkeys(_MODEL, _NUMBER)}
+
+
+def record(history: Sequence[RoundInfo], ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
+    """Rounds, tasks and agents as lists of flat dictionaries that JSON can hold; a number nobody knows is None."""
+    busiest = sorted(ledger.agents.items(), key=lambda item: -item[1].bytes_received - item[1].bytes_sent)
+    agents = sorted(busiest[:MAX_AGENTS])
+    return {
+        "history": [_plain(info, "history") for info in _thinned(history)],
+        "ledger": [_plain(entry, "ledger") for entry in ledger.entries.values()],
+        "agents": [{"agent": name} | _plain(traffic, "agents", without="agent") for name, traffic in agents],
+    }
+
+
+def check_record(training: Mapping[str, Any]) -> None:
+    """Refuse what is no record of a training; files without parts of it are older, and fine.
+
+    Raises
+    ------
+    ValueError
+        Naming the part.
+    """
+    for name, kind in _SCALARS.items():
+        if name in training and not _is(training[name], kind):
+            raise ValueError(f"its record of {name!r} is of the wrong kind")
+    for name, kinds in _LISTS.items():
+        entries = training.get(name, [])
+        if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
+            raise ValueError(f"its record of {name!r} is no list, or too long")
+        if not all(_has(entry, kinds) for entry in entries):
+            raise ValueError(f"its record of {name!r} has entries of the wrong kind")
+    if not all(_is_scale(entry["width_scale"]) for entry in training.get("models", [])):
+        raise ValueError("its record of 'models' has a width scale that is no number > 0")
+
+
+def check_width_scale(settings: Mapping[str, Any]) -> None:
+    """Refuse a width scale that widths cannot be divided by: clusters are remembered with the help of it."""
+    if not _is_scale(settings.get("width_scale", 1.0)):
+        raise ValueError("its setting 'width_scale' is no number > 0")
+
+
+def _has(entry: object, kinds: Mapping[str, tuple[type, ...]]) -> bool:
+    return isinstance(entry, dict) and all(key in entry and _is(entry[key], kind) for key, kind in kinds.items())
+
+
+def _is(value: object, kind: tuple[type, ...]) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _is_scale(value: object) -> bool:
+    return _is(value, _NUMBER) and LEAST_SCALE < value < 1 / LEAST_SCALE  # type: ignore[operator]
+
+
+def _thinned(history: Sequence[RoundInfo]) -> list[RoundInfo]:
+    """At most `MAX_ROUNDS` rounds of every stage, in order."""
+    stages = dict.fromkeys(info.stage for info in history)
+    kept = []
+    for stage in stages:
+        rounds = [info for info in history if info.stage == stage]
+        last = len(rounds) - 1
+        n_kept = min(len(rounds), MAX_ROUNDS)
+        kept += [rounds[round(i * last / max(n_kept - 1, 1))] for i in range(n_kept)]
+    return kept
+
+
+def _plain(entry: object, name: str, without: str = "") -> dict[str, Any]:
+    return {key: _number(getattr(entry, key)) for key in _KINDS[name] if key != without}
+
+
+def _number(value: Any) -> Any:
+    """Six digits of a number are enough to draw; what is not finite is not known."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.6g}") if math.isfinite(value) else None

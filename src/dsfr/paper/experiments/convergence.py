@@ -1,0 +1,86 @@
+"""Round by round: the objective of clusters and weights, by the paper's plain ADMM, accelerated, and by the default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums
+from dsfr.core.consensus.admm import RoundInfo
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.scaling.affine import scale_features
+from dsfr.estimators.metrics import nrmse
+from dsfr.paper.experiments.folds import Fold
+from dsfr.paper.experiments.pooled import Agents
+from dsfr.paper.experiments.spec import Spec
+from dsfr.paper.experiments.sweeps import PLAIN
+from dsfr.paper.experiments.table import Choices, Row
+from dsfr.training.clustering.clusters import agree_rules
+from dsfr.training.weights.weights import agree_weights
+
+VARIANTS: dict[str, dict[str, Any]] = {"paper": PLAIN, "anderson": {"acceleration": "anderson"}, "conjugate": {}}
+
+
+def run_convergence(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
+    """Objective per round of both stages, beside its value at the pooled solution that the rounds should lead to."""
+    return [row for variant in VARIANTS for row in _rounds_of(fold, spec, variant)]
+
+
+def _rounds_of(fold: Fold, spec: Spec, variant: str) -> Iterator[Row]:
+    agents = Agents.meet(fold, spec, fold.owners, fold.known, max_rounds=spec.max_rounds, **VARIANTS[variant])
+    settings = replace(agents.settings, ridge=spec.ridge, consistency=spec.consistency)
+    history: list[RoundInfo] = []
+    rules, shares, _ = agree_rules(agents.engine, settings, agents.population, history.append)
+    X = scale_features(fold.X, agents.population.ranges)
+    pooled = ClusterSums.of(X, rules.centers, spec.fuzzifier).objective
+    yield from _rows(variant, history, pooled, spec.tol, {})
+    population, rounds, solution = agents.population, list[RoundInfo](), list[RoundInfo]()
+    found = agree_weights(agents.engine, settings, rules, population, rounds.append, shares=shares).weights
+    exact = agree_weights(agents.engine, replace(settings, solver="exact"), rules, population, solution.append).weights
+    ends = {
+        "weights_error": round(float(np.linalg.norm(found - exact) / np.linalg.norm(exact)), 8),
+        "nrmse": _error(fold, agents, rules, found),
+        "nrmse_pooled": _error(fold, agents, rules, exact),
+    }
+    yield from _rows(variant, rounds, solution[0].objective, spec.tol, ends)
+
+
+def _rows(variant: str, history: list[RoundInfo], pooled: float, tol: float, ends: dict[str, float]) -> Iterator[Row]:
+    """Every round up to 20, then about 30 more; the last one says how it ended."""
+    marks = {*range(1, 21), *np.geomspace(20, len(history), 30).astype(int).tolist(), len(history)}
+    stopped = next((info.round for info in history if _settled(info, tol)), None)
+    for info in history:
+        if info.round not in marks:
+            continue
+        last = info.round == len(history)
+        yield {
+            "variant": variant,
+            "stage": info.stage,
+            "round": info.round,
+            "objective": float(f"{info.objective:.8g}"),
+            "objective_pooled": float(f"{pooled:.8g}"),
+            "primal_residual": float(f"{info.primal_residual:.4g}"),
+            "last": last,
+            "stopped": stopped if last else None,
+            "weights_error": ends.get("weights_error") if last else None,
+            "nrmse": ends.get("nrmse") if last else None,
+            "nrmse_pooled": ends.get("nrmse_pooled") if last else None,
+        }
+
+
+def _settled(info: RoundInfo, tol: float) -> bool:
+    """Both residuals under the threshold: agents agree, and the consensus stands still (it starts still).
+
+    Without ADMM there are no residuals.
+    """
+    return info.round > 1 and 0.0 < info.primal_residual <= tol and info.dual_residual <= tol
+
+
+def _error(fold: Fold, agents: Agents, rules: Rules, weights: Array) -> float:
+    target = agents.population.target
+    H = rules.features(scale_features(fold.X_test, agents.population.ranges))
+    return round(nrmse(fold.y_test, target.mean + target.deviation * (H @ weights)), 6)

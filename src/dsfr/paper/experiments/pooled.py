@@ -1,0 +1,122 @@
+"""All values of a grid at the price of one fit: agents agree on rules and sum their statistics once.
+
+What consensus ADMM converges to is the solution of the summed statistics, and every (ridge, weight) is one small linear
+system of these. Sums pass through the training protocol itself, so pairs and graphs are those of a real fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.scaling.affine import scale_features
+from dsfr.core.solve.leave_one_out import leave_one_out_residuals
+from dsfr.core.solve.statistics import Statistics, solve_weights
+from dsfr.engines import InProcessEngine
+from dsfr.estimators.metrics import nrmse
+from dsfr.paper.experiments.folds import Fold
+from dsfr.paper.experiments.spec import Spec
+from dsfr.storage.bundles import Bundle
+from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training.clustering.clusters import agree_rules
+from dsfr.training.messages import unpack_statistics
+from dsfr.training.scaling.survey import Population, survey
+from dsfr.training.shard import Purpose
+from dsfr.training.weights.weights import agree_weights
+
+Candidate = tuple[float, float]
+"""Ridge, and weight of the penalty on unlabelled rows."""
+
+
+class ListeningEngine(InProcessEngine):
+    """Keeps the summed statistics that pass through it."""
+
+    statistics: Statistics
+
+    def sum(self, task: str, broadcast: Bundle) -> Bundle:
+        """Sum as ever, and take note."""
+        result = super().sum(task, broadcast)
+        if task == "statistics":
+            self.statistics = unpack_statistics(result)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """The owners of a fold's rows, met and measured."""
+
+    engine: ListeningEngine
+    settings: Settings
+    population: Population
+
+    @classmethod
+    def meet(cls, fold: Fold, spec: Spec, owners: IntArray | None, targets: Array, **told: Any) -> Agents:
+        """Agents that know these targets; no owners: one agent has all rows."""
+        holders = np.zeros(len(targets), dtype=np.int64) if owners is None else owners
+        engine = ListeningEngine(list(make_shards(fold.X, targets, holders).values()), TASKS)
+        settings = Settings(**shared_settings(spec) | told, seed=protocol_seed(fold))
+        return cls(engine, settings, survey(engine, settings))
+
+    def rules(self, **told: Any) -> Rules:
+        """Rules that the agents agree on."""
+        rules, _, _ = agree_rules(self.engine, replace(self.settings, **told), self.population, _ignore)
+        return rules
+
+    def wavelets(self, n_nodes: int) -> Wavelets:
+        """The hidden nodes that a fit would draw."""
+        rng = np.random.default_rng([self.settings.seed, 0, Purpose.NODES])
+        return Wavelets.draw(n_nodes, len(self.population.ranges.low), rng)
+
+    def statistics(self, basis: Rules | Wavelets, unlabeled: str | None) -> Statistics:
+        """Summed statistics of all agents."""
+        settings = replace(self.settings, solver="exact", unlabeled=unlabeled)
+        agree_weights(self.engine, settings, basis, self.population, _ignore)
+        return self.engine.statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """All that weights depend on, for every candidate."""
+
+    population: Population
+    basis: Rules | Wavelets
+    statistics: Statistics
+
+    def errors(self, fold: Fold, candidates: Sequence[Candidate]) -> list[float]:
+        """Test NRMSE of every candidate."""
+        target = self.population.target
+        H = self.basis.features(scale_features(fold.X_test, self.population.ranges))
+        weights = [solve_weights(self.statistics.quadratic(weight), ridge) for ridge, weight in candidates]
+        return [nrmse(fold.y_test, target.mean + target.deviation * (H @ found)) for found in weights]
+
+    def leave_one_out(self, fold: Fold, targets: Array, candidates: Sequence[Candidate]) -> list[float]:
+        """Root mean square of the leave-one-out residuals on the labels, in deviations of the target."""
+        labeled = ~np.isnan(targets)
+        X = scale_features(fold.X[labeled], self.population.ranges)
+        y = (targets[labeled] - self.population.target.mean) / self.population.target.deviation
+        scores = []
+        for ridge, weight in candidates:
+            residuals = leave_one_out_residuals(X, y, self.basis, self.statistics.quadratic(weight), ridge)
+            scores.append(float(np.sqrt(np.mean(residuals**2))))
+        return scores
+
+
+def shared_settings(spec: Spec) -> dict[str, Any]:
+    """Settings that all methods have in common."""
+    return {"n_rules": spec.rules, "fuzzifier": spec.fuzzifier, "tol": spec.tol, "n_nodes": spec.nodes}
+
+
+def protocol_seed(fold: Fold) -> int:
+    """The seed that an estimator makes of the fold's random state: both draw the same pairs and nodes."""
+    return int(check_random_state(fold.seed).randint(2**31 - 1))
+
+
+def _ignore(_: object) -> None:
+    """Nobody watches the rounds."""

@@ -1,0 +1,184 @@
+"""Results on disk: one small file per unit while an experiment runs, one tidy Parquet table once it is complete.
+
+``<name>.parquet`` has one row per measurement, ``<name>.json`` says how it was made. Until then ``<name>.parts`` holds
+what has been computed, and a later run goes on from there. Results of another version or another spec are never mixed
+in and never overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from dsfr import __version__
+from dsfr.paper.experiments.folds import Unit, units
+from dsfr.paper.experiments.machine import describe_machine, describe_source
+from dsfr.paper.experiments.spec import Spec
+from dsfr.storage.atomic import replacing
+
+Row = dict[str, Any]
+
+
+class ResultsError(ValueError):
+    """Results that are missing, damaged, or belong to another version or spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Results of one experiment in a folder."""
+
+    folder: Path
+    spec: Spec
+    fingerprint: str
+
+    @classmethod
+    def open(cls, folder: str | Path, spec: Spec, needed: str = "", *, force: bool = False) -> Store:
+        """Results to add to; ``force`` removes those of another version or spec.
+
+        Raises
+        ------
+        ResultsError
+            If there are results of another version or spec.
+        """
+        store = cls(Path(folder), spec, spec.fingerprint(needed))
+        store.folder.mkdir(parents=True, exist_ok=True)
+        for about in (store.about_path, store.parts / "run.json"):
+            if about.exists():
+                store._check_same(about, force=force)
+        return store
+
+    @property
+    def table_path(self) -> Path:
+        """The complete results."""
+        return self.folder / f"{self.spec.name}.parquet"
+
+    @property
+    def about_path(self) -> Path:
+        """How they were made."""
+        return self.folder / f"{self.spec.name}.json"
+
+    @property
+    def parts(self) -> Path:
+        """Results of single units."""
+        return self.folder / f"{self.spec.name}.parts"
+
+    @property
+    def complete(self) -> bool:
+        """Whether all units are stored."""
+        return self.about_path.exists() and self.table_path.exists()
+
+    def missing(self) -> list[Unit]:
+        """Units that are still to be computed."""
+        if self.complete:
+            return []
+        return [unit for unit in units(self.spec) if not self._part(unit).exists()]
+
+    def begin(self) -> None:
+        """Mark the parts as belonging to this spec and version."""
+        self.parts.mkdir(exist_ok=True)
+        _write_json(self.parts / "run.json", self._identity())
+
+    def write(self, unit: Unit, rows: Sequence[Row], seconds: float) -> None:
+        """Keep the rows of one unit."""
+        _write_json(self._part(unit), {"seconds": round(seconds, 3), "rows": list(rows)})
+
+    def seconds(self) -> dict[Unit, float]:
+        """How long each stored part took."""
+        stored = [unit for unit in units(self.spec) if self._part(unit).exists()]
+        return {unit: float(self._read_part(unit)["seconds"]) for unit in stored}
+
+    def finish(self, *, jobs: int, wall_seconds: float | None) -> None:
+        """Put all parts into one table, in the order of the units, and remove them."""
+        rows, seconds = [], 0.0
+        for unit in sorted(units(self.spec), key=lambda unit: (unit.dataset, unit.repetition, unit.fold)):
+            part = self._read_part(unit)
+            seconds += float(part["seconds"])
+            place = {"dataset": unit.dataset, "repetition": unit.repetition, "fold": unit.fold}
+            rows += [place | row for row in part["rows"]]
+        _write_parquet(self.table_path, rows)
+        effort = {"jobs": jobs, "core_seconds": round(seconds, 1), "wall_seconds": wall_seconds, "rows": len(rows)}
+        _write_json(self.about_path, {**self._identity(), **effort, "machine": describe_machine()})
+        shutil.rmtree(self.parts)
+
+    def _identity(self) -> dict[str, Any]:
+        return {"fingerprint": self.fingerprint, **describe_source(), "spec": asdict(self.spec)}
+
+    def _part(self, unit: Unit) -> Path:
+        return self.parts / f"{unit.name}.json"
+
+    def _read_part(self, unit: Unit) -> dict[str, Any]:
+        path = self._part(unit)
+        try:
+            part: dict[str, Any] = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise ResultsError(f"{path} cannot be read ({error}): delete it and run again") from None
+        return part
+
+    def _check_same(self, about: Path, *, force: bool) -> None:
+        found = read_about(about)
+        same = found.get("fingerprint") == self.fingerprint and found.get("version") == __version__
+        if same:
+            return
+        if force:
+            self._remove()
+            return
+        what = f"dsfr {found.get('version')}" if found.get("version") != __version__ else "another spec"
+        raise ResultsError(
+            f"{self.folder} holds results of {self.spec.name!r} made by {what} (this is dsfr {__version__}): write to "
+            "another folder with --output, or give --force to replace them"
+        )
+
+    def _remove(self) -> None:
+        self.table_path.unlink(missing_ok=True)
+        self.about_path.unlink(missing_ok=True)
+        shutil.rmtree(self.parts, ignore_errors=True)
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """How results were made.
+
+    Raises
+    ------
+    ResultsError
+        If the file is damaged.
+    """
+    try:
+        about: dict[str, Any] = json.loads(path.read_text())
+        return dict(about)
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read ({error}): restore it, or write to another folder") from None
+
+
+def read_results(folder: str | Path, name: str) -> list[Row]:
+    """All rows of a complete experiment.
+
+    Raises
+    ------
+    ResultsError
+        If there are none, or the table is damaged.
+    """
+    path = Path(folder) / f"{name}.parquet"
+    if not path.exists():
+        raise ResultsError(f"{folder} has no complete results of {name!r}: run 'dsfr reproduce' first")
+    try:
+        rows: list[Row] = pa.parquet.read_table(path).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise ResultsError(f"{path} cannot be read ({error}): restore it, or run again in another folder") from None
+    return rows
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as file:
+        file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def _write_parquet(path: Path, rows: Iterable[Row]) -> None:
+    with replacing(path) as file:
+        pa.parquet.write_table(pa.Table.from_pylist(list(rows)), file, compression="zstd", compression_level=15)

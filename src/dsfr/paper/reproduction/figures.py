@@ -1,0 +1,232 @@
+"""Figures like the paper's: mean with a band of one standard deviation over the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.paper.experiments.results import Row
+from dsfr.paper.reproduction.claims import Evidence
+from dsfr.paper.reproduction.curves import grid_curve
+from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, TITLES
+from dsfr.paper.reproduction.summary import curve, medians
+from dsfr.storage.atomic import replacing
+
+BLUE, ORANGE, GREEN, GRAY = "#0b62a4", "#d1570a", "#2e8540", "#8a8a8a"
+DPI = 90
+CONVERGENCE = ("airfoil", "ccpp", "kch", "wmsl")
+"""The four data sets of the paper's figure."""
+CONVERGENCE_LINES = (
+    ("paper", ORANGE, "plain ADMM, rho = 0.1 (paper)"),
+    ("anderson", GREEN, "accelerated ADMM"),
+    ("conjugate", BLUE, "conjugate directions (default)"),
+)
+FAR = 0.05
+"""Where mean and median differ by more, both are drawn."""
+FLOOR = 1e-9
+"""Excess of the objective under which it is drawn no more."""
+NAMES = ("overview", "convergence", "parameters", "pairs", "rules", "agents", "owners")
+
+
+def require_matplotlib() -> Any:
+    """Matplotlib's pyplot without a screen.
+
+    Raises
+    ------
+    ImportError
+        Saying how to get it.
+    """
+    try:
+        import matplotlib  # noqa: PLC0415 - optional: only figures need it
+    except ImportError as error:
+        raise ImportError("figures need matplotlib: pip install 'dsfr[reproduce]'") from error
+    matplotlib.use("agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    return pyplot
+
+
+def draw_figures(evidence: Evidence, folder: str | Path) -> list[Path]:
+    """Draw all figures into a folder, each by its name."""
+    plt = require_matplotlib()
+    painters: dict[str, Callable[[Any, Evidence], Any]] = {
+        "overview": _overview,
+        "convergence": _convergence,
+        "parameters": _parameters,
+        "pairs": _pairs,
+        "rules": _rules,
+        "agents": _agents,
+        "owners": _owners,
+    }
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    paths = []
+    style = {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.alpha": 0.25,
+    }
+    with plt.rc_context(style):
+        for name in NAMES:
+            figure = painters[name](plt, evidence)
+            paths.append(Path(folder) / f"{name}.png")
+            with replacing(paths[-1]) as file:
+                figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
+            plt.close(figure)
+    return paths
+
+
+def _panels(plt: Any, n_rows: int, n_columns: int, height: float = 2.6, **told: Any) -> tuple[Any, Any]:
+    size = (max(2.9 * n_columns, 6.0), height * n_rows)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained", **told)
+    return figure, axes
+
+
+def _band(axis: Any, x: Sequence[float], mean: Array, deviation: Array, color: str, label: str, **told: Any) -> None:
+    axis.plot(x, mean, color=color, label=label, **{"marker": "o", "markersize": 3, **told})
+    axis.fill_between(x, mean - deviation, mean + deviation, color=color, alpha=0.15, linewidth=0)
+
+
+def _sweep(axis: Any, rows: list[Row], x: str, color: str, label: str) -> None:
+    """Mean and band of the NRMSE over ``x``, and its median where a few runs pull the mean away."""
+    values, means, deviations = curve(rows, x)
+    _band(axis, values, means, deviations, color, label)
+    _, middles = medians(rows, x)
+    if np.abs(middles - means).max() > FAR:
+        axis.plot(values, middles, color=color, linestyle="--", linewidth=1, label=f"{label} median".strip())
+
+
+def _overview(plt: Any, evidence: Evidence) -> Any:
+    """Every cell of the table: ours by both selections, and the paper's."""
+    figure, axes = _panels(plt, len(SETTINGS), len(DATASETS), 2.9)
+    y = np.arange(len(METHODS))[::-1]
+    for i, setting in enumerate(SETTINGS):
+        for j, dataset in enumerate(DATASETS):
+            axis = axes[i][j]
+            cells = [evidence.cells[dataset, setting, method] for method in METHODS]
+            paper = [PAPER[dataset, setting, method] for method in METHODS]
+            for shift, color, marker, label, points in (
+                (0.2, BLUE, "o", "ours, best on the test folds", [(c.best.mean, c.best.deviation) for c in cells]),
+                (0.0, GREEN, "s", "ours, leave-one-out", [(c.honest.mean, c.honest.deviation) for c in cells]),
+                (-0.2, ORANGE, "D", "paper", [(p.mean, p.deviation) for p in paper]),
+            ):
+                means, bars = np.array(points).T
+                drawn = {"fmt": marker, "color": color, "markersize": 4, "elinewidth": 1, "label": label}
+                axis.errorbar(means, y + shift, xerr=bars, **drawn)
+            top = max(1.05, max(c.best.mean + c.best.deviation for c in cells), max(p.mean for p in paper))
+            axis.set(title=f"{TITLES[dataset]}, {setting}", yticks=y, xlim=(0, min(1.08 * top, 2.6)))
+            axis.set_yticklabels(METHODS if j == 0 else [])
+            axis.set_xlabel("test NRMSE" if i else "")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _convergence(plt: Any, evidence: Evidence) -> Any:
+    figure, axes = _panels(plt, 2, len(CONVERGENCE), 2.7)
+    for j, dataset in enumerate(CONVERGENCE):
+        for variant, color, label in CONVERGENCE_LINES:
+            for i, (stage, name) in enumerate((("clusters", "Clusters"), ("weights", "Weights"))):
+                rows = evidence.results.where("convergence", dataset=dataset, variant=variant, stage=stage)
+                rounds, values = _histories(rows, excess=stage == "weights")
+                scale = np.log10 if stage == "weights" else np.asarray
+                mean, deviation = scale(values).mean(axis=0), scale(values).std(axis=0, ddof=1)
+                lower, middle, upper = mean - deviation, mean, mean + deviation
+                if stage == "weights":
+                    lower, middle, upper = 10.0**lower, 10.0**middle, 10.0**upper
+                axes[i][j].plot(rounds, middle, color=color, label=label)
+                axes[i][j].fill_between(rounds, lower, upper, color=color, alpha=0.15, linewidth=0)
+                axes[i][j].set(title=f"{name} on {TITLES[dataset]}", xscale="log")
+        axes[1][j].set(yscale="log", xlabel="round")
+    axes[0][0].set_ylabel("objective / pooled objective")
+    axes[1][0].set_ylabel("relative excess of the objective")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _histories(rows: list[Row], *, excess: bool) -> tuple[Array, Array]:
+    """Rounds, and for every run the objective over its pooled value, or its excess; a run stays where it ended."""
+    longest = max(row["round"] for row in rows)
+    rounds = np.unique(np.geomspace(1, longest, 60).astype(int)).astype(float)
+    runs: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        runs.setdefault((row["repetition"], row["fold"]), []).append(row)
+    curves = []
+    for run in runs.values():
+        seen = sorted(run, key=lambda row: row["round"])
+        ratio = np.array([row["objective"] / row["objective_pooled"] for row in seen])
+        values = np.maximum(ratio - 1.0, FLOOR) if excess else ratio
+        curves.append(np.interp(rounds, [row["round"] for row in seen], values))
+    return rounds, np.array(curves)
+
+
+def _parameters(plt: Any, evidence: Evidence) -> Any:
+    datasets = evidence.results.spec("penalties")["datasets"]
+    figure, axes = _panels(plt, 2, len(datasets))
+    for j, dataset in enumerate(datasets):
+        for varied, color, label in (("ridge", ORANGE, "ridge (mu)"), ("weight", BLUE, "consistency (gamma)")):
+            _band(axes[0][j], *grid_curve(evidence, dataset, varied), color, label)
+        for parameter, color in (("rho_p", ORANGE), ("rho_s", BLUE)):
+            rows = evidence.results.where("penalties", dataset=dataset, parameter=parameter)
+            _sweep(axes[1][j], rows, "value", color, parameter)
+        for axis in (axes[0][j], axes[1][j]):
+            axis.set(title=TITLES[dataset], xscale="log")
+        axes[1][j].set_xlabel("value")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("test NRMSE")
+    axes[0][-1].legend(frameon=False)
+    axes[1][-1].legend(frameon=False)
+    return figure
+
+
+def _pairs(plt: Any, evidence: Evidence) -> Any:
+    datasets = evidence.results.spec("pairs")["datasets"]
+    figure, axes = _panels(plt, 1, len(datasets), 2.8)
+    for axis, dataset in zip(axes[0], datasets, strict=True):
+        _sweep(axis, evidence.results.where("pairs", dataset=dataset), "pairs", BLUE, "")
+        axis.set(title=TITLES[dataset], xscale="log", xlabel="pairs per agent")
+    axes[0][0].set_ylabel("test NRMSE")
+    return figure
+
+
+def _rules(plt: Any, evidence: Evidence) -> Any:
+    spec = evidence.results.spec("rules")
+    figure, axes = _panels(plt, 1, len(spec["datasets"]), 3.0)
+    for axis, dataset in zip(axes[0], spec["datasets"], strict=True):
+        for count, color in zip(spec["label_counts"], (BLUE, ORANGE, GREEN), strict=False):
+            rows = evidence.results.where("rules", dataset=dataset, labels=count)
+            _sweep(axis, rows, "rules", color, f"{count} labels")
+        axis.set(title=TITLES[dataset], xlabel="rules", xticks=range(2, 21, 3))
+    axes[0][0].set_ylabel("test NRMSE")
+    axes[0][-1].legend(frameon=False)
+    return figure
+
+
+def _agents(plt: Any, evidence: Evidence) -> Any:
+    datasets = evidence.results.spec("agents")["datasets"]
+    figure, axes = _panels(plt, 1, len(datasets), 2.8)
+    for axis, dataset in zip(axes[0], datasets, strict=True):
+        _sweep(axis, evidence.results.where("agents", dataset=dataset), "agents", BLUE, "")
+        axis.set(title=TITLES[dataset], xlabel="agents")
+    axes[0][0].set_ylabel("test NRMSE")
+    return figure
+
+
+def _owners(plt: Any, evidence: Evidence) -> Any:
+    spec = evidence.results.spec("owners")
+    figure, axes = _panels(plt, 1, 1, 3.0)
+    axis, x = axes[0][0], np.arange(len(spec["datasets"]))
+    for k, (partition, color) in enumerate(zip(spec["partitions"], (GRAY, BLUE, ORANGE, GREEN), strict=True)):
+        points = [
+            curve(evidence.results.where("owners", dataset=d, partition=partition), "agents") for d in spec["datasets"]
+        ]
+        means, bars = (np.array([point[part][0] for point in points]) for part in (1, 2))
+        axis.errorbar(x + 0.15 * (k - 1.5), means, yerr=bars, fmt="o", color=color, markersize=4, label=partition)
+    axis.set(xticks=x, ylabel="test NRMSE")
+    axis.set_xticklabels([TITLES[dataset] for dataset in spec["datasets"]])
+    axis.legend(frameon=False, ncols=4, loc="upper left")
+    return figure

@@ -1,0 +1,96 @@
+"""Stored results, complete or refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dsfr.paper.experiments.convergence import VARIANTS
+from dsfr.paper.experiments.results import ResultsError, Row, read_about, read_results
+
+REQUIRED = ("grid", "fits", "baselines", "convergence", "penalties", "pairs", "rules", "agents", "owners")
+"""Experiments that the report is made of."""
+METHODS_PER_FIT = 5
+SETTINGS_PER_FIT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All experiments by name: their rows, and how they were made."""
+
+    rows: Mapping[str, list[Row]]
+    about: Mapping[str, dict[str, Any]]
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Results:
+        """Everything in a folder.
+
+        Raises
+        ------
+        ResultsError
+            If an experiment, or a point of one, is missing.
+        """
+        rows = {name: read_results(folder, name) for name in REQUIRED}
+        about = {name: read_about(Path(folder) / f"{name}.json") for name in REQUIRED}
+        for name in REQUIRED:
+            check_complete(name, rows[name], about[name]["spec"])
+        return cls(rows, about)
+
+    def spec(self, name: str) -> dict[str, Any]:
+        """The spec of an experiment."""
+        spec: dict[str, Any] = self.about[name]["spec"]
+        return spec
+
+    def where(self, experiment: str, **wanted: Any) -> list[Row]:
+        """Rows with these values."""
+        return [row for row in self.rows[experiment] if all(row[name] == value for name, value in wanted.items())]
+
+
+def check_complete(name: str, rows: Iterable[Row], spec: Mapping[str, Any]) -> None:
+    """Check that every point of every data set has all its runs.
+
+    Raises
+    ------
+    ResultsError
+        Naming the first point that has not.
+    """
+    keys, n_runs, n_points = POINTS[spec["kind"]], spec["repetitions"] * spec["test_folds"], _n_points(spec)
+    # Of a convergence history the last round stands for the whole.
+    found = Counter((row["dataset"], *(row[key] for key in keys)) for row in rows if row.get("last", True))
+    for dataset in spec["datasets"]:
+        count = sum(point[0] == dataset for point in found)
+        if count != n_points:
+            raise ResultsError(f"results of {name!r} have {count} points of {dataset}, not {n_points}")
+    for point, count in found.items():
+        if count != n_runs:
+            raise ResultsError(f"results of {name!r} have {count} runs of {', '.join(map(str, point))}, not {n_runs}")
+
+
+POINTS: dict[str, tuple[str, ...]] = {
+    "grid": ("setting", "method", "ridge", "weight"),
+    "fits": ("setting", "method"),
+    "baselines": ("method", "alpha"),
+    "convergence": ("variant", "stage"),
+    "penalties": ("parameter", "value"),
+    "pairs": ("pairs",),
+    "rules": ("rules", "labels"),
+    "agents": ("partition", "agents"),
+}
+"""What makes a point of each kind of experiment, besides the data set."""
+
+
+def _n_points(spec: Mapping[str, Any]) -> int:
+    grid, values = len(spec["grid"]), len(spec["values"])
+    return {
+        "grid": SETTINGS_PER_FIT * (2 * grid + 3 * grid**2),
+        "fits": SETTINGS_PER_FIT * METHODS_PER_FIT,
+        "baselines": len(spec["alphas"]) + 3,
+        "convergence": 2 * len(VARIANTS),
+        "penalties": 2 * grid,
+        "pairs": values,
+        "rules": values * max(len(spec["label_counts"]), 1),
+        "agents": max(values, 1) * len(spec["partitions"]),
+    }[spec["kind"]]

@@ -1,0 +1,161 @@
+"""Rounds, bytes and time of a training, estimated before anything runs: the work behind ``dsfr plan``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, consistency_gram
+from dsfr.training import Settings
+from dsfr.training.plan import Leg, legs
+from dsfr.training.scaling.survey import check_size
+
+SAMPLE_ROWS = 20_000
+"""Rows that computing is timed on."""
+ASSUMED_ROUNDS = {"admm": (20, 30), "exact": (20, 1)}
+"""Rounds of clustering and of solving, where nothing better is known: typical of the paper's tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """How messages travel: directly to a coordinator, or along a spanning tree."""
+
+    n_agents: int
+    latency: float
+    """Seconds a message takes on one link."""
+    bandwidth: float
+    """Bytes a link carries in a second."""
+    depths: tuple[int, ...] = ()
+    """Links from the root to every agent but the root; empty without a topology."""
+    offers: int = 0
+    """Offers that build the tree."""
+
+    @property
+    def building(self) -> tuple[int, int]:
+        """Messages and bytes that build the tree: offers with a depth, and answers that accept."""
+        return self.offers + len(self.depths), 8 * self.offers
+
+    def bytes(self, leg: Leg) -> float:
+        """Bytes of one round; the one answer of a gather is taken to come from the middle of a tree."""
+        n_links = len(self.depths) if self.depths else self.n_agents
+        if leg.verb != "gather" or not self.depths:
+            answers = n_links if leg.everybody_answers else 1
+            return n_links * leg.bytes_down + answers * leg.bytes_up
+        hops = sum(self.depths) if leg.everybody_answers else sum(self.depths) / self.n_agents
+        return n_links * leg.bytes_down + hops * leg.bytes_up
+
+    def messages(self, leg: Leg) -> int:
+        """Messages of one round."""
+        if self.depths:
+            return 2 * len(self.depths)
+        return self.n_agents + (self.n_agents if leg.everybody_answers else 1)
+
+    def seconds(self, leg: Leg) -> float:
+        """Time of one round: there and back over as many links as the farthest agent has to the root."""
+        hops = max(self.depths, default=1)
+        return hops * (2.0 * self.latency + (leg.bytes_down + leg.bytes_up) / self.bandwidth)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a training is expected to take."""
+
+    legs: list[Leg]
+    links: Links
+    computing: float
+    """Seconds that agents compute, all at the same time, measured on this machine."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of all tasks."""
+        return sum(leg.rounds for leg in self.legs)
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of all tasks, building the tree included."""
+        return sum(leg.rounds * self.links.bytes(leg) for leg in self.legs) + self.links.building[1]
+
+    @property
+    def exact(self) -> bool:
+        """Whether bytes are certain, given the rounds."""
+        certain = all(leg.exact for leg in self.legs)
+        return certain and not (self.links.depths and any(not leg.everybody_answers for leg in self.legs))
+
+    @property
+    def travelling(self) -> float:
+        """Seconds that messages travel."""
+        return sum(leg.rounds * self.links.seconds(leg) for leg in self.legs)
+
+
+def make_plan(
+    n_rows: int,
+    n_features: int,
+    links: Links,
+    settings: Settings,
+    *,
+    cluster_rounds: int | None = None,
+    weight_rounds: int | None = None,
+) -> Plan:
+    """Plan of a training of ``n_rows`` rows, spread evenly over the agents.
+
+    Raises
+    ------
+    ValueError
+        If there would be too many weights, or a decentralised training is asked for, whose rounds depend on too much.
+    """
+    if settings.solver == "decentralized":
+        raise ValueError('solver="decentralized" cannot be planned: its rounds depend on graph and data')
+    check_size(settings, n_features)
+    assumed = ASSUMED_ROUNDS["exact" if settings.sums_only else "admm"]
+    clustering = assumed[0] if cluster_rounds is None else cluster_rounds
+    solving = assumed[1] if weight_rounds is None else weight_rounds
+    found = legs(n_features, settings, clustering, solving)
+    n_passes = sum(leg.rounds for leg in found if "cluster" in leg.task or leg.task == "count_and_sum")
+    rows = max(1, -(-n_rows // links.n_agents))
+    return Plan(found, links, _computing(rows, n_features, settings, n_passes))
+
+
+def plan_links(n_agents: int, topology: Any, *, latency: float, bandwidth: float, seed: int) -> Links:
+    """Links of a graph, or of direct messages if ``topology`` is None."""
+    if topology is None or n_agents == 1:
+        return Links(n_agents, latency, bandwidth)
+    # Loading networkx takes a while, and most plans have no graph.
+    from dsfr.engines.topology import agents_in, distances, make_topology
+
+    agents = agents_in(topology, n_agents)
+    graph = make_topology(topology, agents, seed=seed)
+    depths = tuple(distances(graph, agents[0]).values())[1:]
+    n_offers = sum(map(len, graph.values())) - (n_agents - 1)
+    return Links(n_agents, latency, bandwidth, depths, n_offers)
+
+
+def _computing(n_rows: int, n_features: int, settings: Settings, n_passes: int) -> float:
+    """Seconds of an agent: passes over its rows, and its pairs; timed on some rows and scaled."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (min(n_rows, SAMPLE_ROWS), n_features))
+    centers = rng.uniform(-1.0, 1.0, (settings.n_rules, n_features))
+    step = _seconds(lambda: ClusterSums.of(X, centers, settings.fuzzifier))
+    total = n_passes * step * n_rows / len(X)
+    if settings.unlabeled != "icr":
+        return total
+    n_pairs = min(n_rows, MAX_DEFAULT_PAIRS) if settings.n_pairs is None else settings.n_pairs
+    sample = min(n_pairs, SAMPLE_ROWS)
+    rules = Rules(centers, np.full_like(centers, 0.5))
+    pairs = _seconds(lambda: consistency_gram(X, rules, n_pairs=sample, concentration=0.75, rng=rng))
+    return total + pairs * n_pairs / sample
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """The shorter of two runs: a first one may have to load and warm up."""
+    seconds = []
+    for _ in range(2):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)

@@ -1,0 +1,1 @@
+"""Agreeing on clusters."""

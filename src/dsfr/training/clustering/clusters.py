@@ -1,0 +1,176 @@
+"""Clusters over agents: start centers from one of them, then steps from sums or consensus ADMM (DFCM), then widths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.clustering.fuzzy_c_means import LONGEST_STEP, ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
+from dsfr.core.consensus.admm import RoundInfo
+from dsfr.core.features.takagi_sugeno import Rules, rule_widths
+from dsfr.core.relevance.slopes import effective_features
+from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.core.solve.lbfgs import Descent
+from dsfr.engines import Engine, EngineError
+from dsfr.storage.bundles import Bundle
+from dsfr.training.clustering.dfcm import consensus_centers
+from dsfr.training.fixed_point import forget
+from dsfr.training.messages import pack, scalar, unpack
+from dsfr.training.rounds import CLUSTERS, WAIT_FOR_ABSENT, Observer, Patience
+from dsfr.training.rows import pick
+from dsfr.training.scaling.survey import Population, has_ticket
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Purpose, Shard
+
+MEMORY = 10
+"""Steps that the descent learns from."""
+MAX_LOCAL_STEPS = 300
+"""Steps of the start agent on its own rows: a start needs no more precision than this gives."""
+
+MAX_START_ROWS, SAMPLED_ROWS = 2**15, 2**14
+"""Up to so many rows a start is found from all, of longer tables from a sample; the rounds that follow see all rows."""
+
+MAX_ELECTIONS = 10
+"""Times that agents are asked who proposes the start, should the chosen one not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """What sets one of several rule bases apart from the first."""
+
+    number: int = 0
+    """Random streams are its own."""
+    stretch: Array | None = None
+    """Factor on every scaled feature while clustering, the more relevant the larger; None: 1."""
+
+    def message(self, ranges: Ranges) -> Bundle:
+        """What the start of the clusters must say; nothing for the first rule base, which is as ever."""
+        if self.number == 0 and self.stretch is None:
+            return {}
+        return {**pack(self.ranges(ranges)), "variation": np.asarray(self.number, dtype=np.int64)}
+
+    def ranges(self, ranges: Ranges) -> Ranges:
+        """Ranges to cluster by."""
+        return ranges if self.stretch is None else ranges.stretched(self.stretch)
+
+
+FIRST = Variation()
+
+
+def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (gather): fuzzy c-means on the own rows, by the holder of the ticket alone; the others send nothing."""
+    told = ("fuzzifier", "low", "high")
+    memory = {**forget(memory), **{name: broadcast[name] for name in told if name in broadcast}}
+    if not has_ticket(shard, memory, float(broadcast["ticket"])):
+        return memory, {}
+    return memory, {"centers": local_clustering(shard, memory, broadcast)}
+
+
+def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
+    """Centers of one agent's rows by fuzzy c-means from a start of its own."""
+    seed = int(memory["seed"])
+    X = scale_features(start_rows(shard, seed), unpack(Ranges, memory))
+    # The first stream is that of the only rule base, the second that of tickets.
+    number = int(broadcast.get("variation", 0))
+    rng = shard.rng(seed, Purpose.START, repeat=number + 1 if number else 0)
+    return fuzzy_c_means(
+        X,
+        seed_centers(X, int(broadcast["n_rules"]), rng),
+        fuzzifier=float(broadcast["fuzzifier"]),
+        tol=float(broadcast["tol"]),
+        max_rounds=int(broadcast["max_steps"]),
+        memory=MEMORY,
+        fast=shard.fast,
+    )
+
+
+def start_rows(shard: Shard, seed: int) -> Array:
+    """Rows to find a start from: all up to `MAX_START_ROWS`, of more a random `SAMPLED_ROWS`; unscaled."""
+    if shard.n_samples <= MAX_START_ROWS:
+        return pick(shard.rows, np.arange(shard.n_samples))
+    chosen = shard.rng(seed, Purpose.SAMPLE).choice(shard.n_samples, SAMPLED_ROWS, replace=False, shuffle=False)
+    return pick(shard.rows, np.sort(chosen))
+
+
+def agree_rules(
+    engine: Engine, settings: Settings, population: Population, observe: Observer, variation: Variation = FIRST
+) -> tuple[Rules, Array, bool]:
+    """Rules over all agents' rows, each rule's share of the rows, and whether the centers have converged."""
+    start = _start(engine, settings, population, variation)
+    if settings.admm_for_clusters and engine.n_agents > 1:
+        centers, converged = consensus_centers(engine, settings, population, start, observe)
+    else:
+        centers, converged = summed_centers(engine, settings, start, observe)
+    rules, shares = rules_about(engine, settings, centers, variation.stretch)
+    return rules, shares, converged
+
+
+def rules_about(
+    engine: Engine, settings: Settings, centers: Array, stretch: Array | None = None
+) -> tuple[Rules, Array]:
+    """Rules with these (stretched) centers and widths from all agents' rows, and each rule's share of the rows."""
+    stretch = np.ones(centers.shape[1]) if stretch is None else stretch
+    spread = _agree_spread(engine, settings, centers)
+    # The mean of squared distances over features, not their sum, is the same as sets that are wider by this factor.
+    factor = np.sqrt(effective_features(stretch)) if settings.firing == "mean" else 1.0
+    widths = rule_widths(spread.variances, settings.width_scale * factor)
+    return Rules(centers / stretch, widths / stretch), spread.mass / spread.mass.sum()
+
+
+def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_STEPS) -> Bundle:
+    """What an agent must know to cluster its own rows."""
+    return {
+        "ticket": scalar(ticket),
+        "n_rules": np.asarray(settings.n_rules, dtype=np.int64),
+        "fuzzifier": scalar(settings.fuzzifier),
+        "tol": scalar(settings.tol),
+        "max_steps": np.asarray(max_steps, dtype=np.int64),
+    }
+
+
+def _start(engine: Engine, settings: Settings, population: Population, variation: Variation = FIRST) -> Array:
+    # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
+    max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
+    ticket = population.ticket
+    for _ in range(MAX_ELECTIONS):
+        message = start_message(settings, ticket, max_steps) | variation.message(population.ranges)
+        answers = engine.gather("start_centers", message)
+        if answers:
+            return answers[0]["centers"]
+        # The holder of the highest ticket has gone: let those who are there draw again.
+        ticket = float(engine.max("draw_ticket", {})["ticket"])
+    raise EngineError(f"no agent proposed start centers in {MAX_ELECTIONS} rounds: agents come and go too fast")
+
+
+def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
+    """Pooled fuzzy c-means: each step from one sum over agents, accelerated unless that is switched off.
+
+    Stops when a step would move no center by more than ``tol``. If that was asked for by exact sums, agents that are
+    away are not waited for: their rows are not in the sums that follow either.
+    """
+    descent, present = Descent(MEMORY, LONGEST_STEP), tuple[str, ...]()
+    patience = Patience(engine, 0 if settings.sums_only else WAIT_FOR_ABSENT)
+    for round_number in range(1, settings.max_rounds + 1):
+        sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
+        if engine.present != present:
+            descent.restart()  # sums over others are of another objective
+            present = engine.present
+        moved = sums.centers(centers)
+        move = float(np.abs(moved - centers).max())
+        observe(RoundInfo(CLUSTERS, round_number, sums.objective, 0.0, 0.0, move))
+        if move <= settings.tol and patience.ends():
+            return moved, True
+        centers = (
+            moved if settings.acceleration is None else descent.advance(sums.evaluation(centers)).reshape(moved.shape)
+        )
+    return moved, False
+
+
+def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterSpread:
+    if settings.width_pooling == "exact":
+        return unpack(ClusterSpread, engine.sum("cluster_spread", {"centers": centers}))
+    pooled = engine.sum("local_spread", {"centers": centers})
+    weight = np.maximum(pooled["weight"], 1.0)
+    return ClusterSpread(pooled["mass"], pooled["mass"][:, None] * pooled["square"] / weight[:, None])

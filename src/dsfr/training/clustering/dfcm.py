@@ -1,0 +1,81 @@
+"""Centers by consensus ADMM (DFCM): agents cluster their own rows, and agree on the same centers round by round."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums
+from dsfr.core.consensus.admm import RoundInfo, dual_residual, local_centers, rescaled, stalled
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.clustering.cluster_sums import own_sums
+from dsfr.training.fixed_point import Iteration, recall, remember
+from dsfr.training.messages import pack, scalar, unpack
+from dsfr.training.rounds import CLUSTERS, Observer, Patience
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Shard
+
+MEMORY = 10
+"""Rounds that acceleration combines."""
+
+
+def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): one round of DFCM, paper Algorithm 1. The state is that of ADMM, and the local centers."""
+    consensus, penalty = broadcast["centers"], float(broadcast["penalty"])
+    state = recall(memory, broadcast)
+    if state is None:
+        state = np.stack([consensus, consensus]).ravel()
+    x, centers = state.reshape(2, *consensus.shape)
+    x = rescaled(x, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
+    sums = own_sums(shard, memory, centers)
+    moved = local_centers(sums, consensus, x, penalty)
+    image = np.stack([x + moved - consensus, moved]).ravel()
+    apart = centers - consensus
+    memory, products = remember(memory, broadcast, np.stack([x, centers]).ravel(), image)
+    contribution = {
+        "image": image,
+        "products": products,
+        **pack(sums),
+        "lagrangian": scalar(sums.objective + penalty * (np.vdot(x - consensus, apart) + np.vdot(apart, apart) / 2)),
+        "primal_square": scalar(np.sum((moved - consensus) ** 2)),
+    }
+    return {**memory, "local_centers": moved, "penalty": broadcast["penalty"]}, contribution
+
+
+def consensus_centers(
+    engine: Engine, settings: Settings, population: Population, centers: Array, observe: Observer
+) -> tuple[Array, bool]:
+    """DFCM; stops when a step of pooled fuzzy c-means would move no center, and agents agree, both to ``tol``."""
+    penalty = _cluster_penalty(engine, settings, population)
+    iteration = Iteration(MEMORY if settings.acceleration else 0)
+    previous, residuals, patience = centers, list[float](), Patience(engine)
+    for round_number in range(1, settings.max_rounds + 1):
+        message = {"centers": centers, "penalty": scalar(penalty), **iteration.message()}
+        sums = engine.sum("cluster_consensus", message)
+        state_sum = iteration.receive(sums, engine.present, merit=float(sums["lagrangian"]))
+        primal = float(np.sqrt(sums["primal_square"]))
+        dual = dual_residual(centers, previous, iteration.n_present, penalty)
+        move = float(np.abs(unpack(ClusterSums, sums).centers(centers) - centers).max())
+        bound = max(move, primal / float(np.sqrt(iteration.n_present * centers.size)))
+        observe(RoundInfo(CLUSTERS, round_number, float(sums["objective"]), primal, dual, bound))
+        if bound <= settings.tol and patience.ends():
+            return centers, True
+        residuals.append(primal)
+        # Agents that disagree by more than the consensus moves are circling; while it moves on, they only lag behind.
+        raised = settings.cluster_penalty is None and stalled(residuals) and primal > 2.0 * dual / penalty
+        if raised:
+            iteration.restart()
+            state_sum, residuals = sums["image"], []
+        x_sum = state_sum.reshape(2, *centers.shape)[0]
+        previous, centers = centers, x_sum / iteration.n_present
+        penalty *= 2.0 if raised else 1.0
+    return centers, False
+
+
+def _cluster_penalty(engine: Engine, settings: Settings, population: Population) -> float:
+    """The paper's ``rho_s``; by default it starts at the mean membership mass of a cluster at an agent."""
+    if settings.cluster_penalty is not None:
+        return settings.cluster_penalty
+    return population.n_samples / (engine.n_agents * settings.n_rules)

@@ -1,0 +1,1 @@
+"""Several rule bases: relevance, shares, calibration."""

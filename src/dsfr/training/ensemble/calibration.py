@@ -1,0 +1,145 @@
+"""How sure a model is: leave-one-out errors of all agents' labels, counted; and how much its rule bases agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.core.scaling.quantiles import counts_below, numbers_up_to
+from dsfr.core.solve.evidence import Evidence
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.ensemble.rule_bases import Base, left_out_predictions, mixture_message, told_base
+from dsfr.training.messages import scalar, unpack, unpack_basis
+from dsfr.training.rows import ArrayRows
+from dsfr.training.scaling.robust import within_limits
+from dsfr.training.scaling.survey import Population
+from dsfr.training.shard import Purpose, Shard
+
+N_THRESHOLDS = 400
+"""Errors at which agents count, in each of two rounds or more; each spaces them by the counts of the one before."""
+CROWDED, FINEST = 0.05, 1e-3
+"""Share of all errors between two thresholds, and relative distance of these, above which another round is worth it:
+one label far off makes the first rounds coarse."""
+MOST_REFINEMENTS = 8
+MAX_SCORES = 10_000
+"""Labelled rows of an agent that errors are taken of."""
+
+
+def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (max): absolute leave-one-out errors of the average on the own labels, kept; only the largest is told.
+
+    Targets are as they are, not moved to the limits: an interval must hold them.
+    """
+    X, y = _labeled_sample(shard, int(memory["seed"]))
+    sample = Shard(ArrayRows(X, y), shard.key)
+    _, contribution = within_limits(_left_out_averages)(sample, memory, broadcast)
+    errors = np.abs(y - contribution["averages"])
+    return {**memory, "errors": errors}, {"largest": scalar(errors.max(initial=0.0))}
+
+
+def _left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    averages = [Z @ broadcast["shares"] for Z, _ in left_out_predictions(shard, memory, broadcast)]
+    return memory, {"averages": mean + scale * np.concatenate([np.empty(0), *averages])}
+
+
+def _labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
+    """Labelled rows: all, or `MAX_SCORES` of them at random; unscaled."""
+    n = shard.rows.n_labeled
+    wanted = np.arange(n)
+    if n > MAX_SCORES:
+        wanted = np.sort(shard.rng(seed, Purpose.SAMPLE, repeat=1).choice(n, MAX_SCORES, replace=False))
+    parts, passed = [(np.empty((0, shard.n_features)), np.empty(0))], 0
+    for X, y in shard.batches():
+        there = np.flatnonzero(~np.isnan(y))
+        first, last = np.searchsorted(wanted, (passed, passed + len(there)))
+        chosen = there[wanted[first:last] - passed]
+        parts.append((X[chosen].astype(np.float64), y[chosen]))
+        passed += len(there)
+    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def tally_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): how many of the errors kept lie at or below each threshold."""
+    return memory, {"counts": counts_below(memory["errors"], broadcast["thresholds"])}
+
+
+def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): products of the predictions of all rule bases with each other, over all own rows."""
+    bases = [told_base(broadcast, i) for i in range(len(broadcast["shares"]))]
+    ranges, m = unpack(Ranges, broadcast), len(bases)
+    products, total = np.zeros((m, m)), np.zeros(m)
+    for X, _ in shard.batches():
+        for block in row_blocks(len(X)):
+            scaled = scale_features(X[block], ranges)
+            F = np.stack([unpack_basis(base).features(scaled) @ base["weights"] for base in bases], axis=1)
+            products += F.T @ F
+            total += F.sum(axis=0)
+    return memory, {"products": products, "total": total, "n_samples": scalar(shard.n_samples)}
+
+
+def calibrate(engine: Engine, population: Population, bases: Sequence[Base], shares: Array, *, sure: bool) -> Mixture:
+    """The mixture of rule bases; with ``sure``, also what tells how sure it is."""
+    members = tuple(
+        Member(predictor_of(base, population), float(share), _posterior(base, population) if sure else None)
+        for base, share in zip(bases, shares, strict=True)
+    )
+    if not sure:
+        return Mixture(members)
+    largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
+    return Mixture(members, _scores(engine, largest))
+
+
+def _scores(engine: Engine, largest: float) -> Scores:
+    """Errors of all agents' labels by count, as finely as coverages may ask for."""
+    scores = _counted(engine, np.linspace(0.0, largest, N_THRESHOLDS))
+    if scores.counts[1] > scores.counts[-1] / 2.0:  # one is so far off that the others look alike
+        scores = _counted(engine, numbers_up_to(largest, N_THRESHOLDS))
+    for _ in range(MOST_REFINEMENTS):
+        levels = np.linspace(0.0, float(scores.counts[-1]), N_THRESHOLDS)
+        thresholds = np.maximum.accumulate(np.interp(levels, scores.counts, scores.thresholds))
+        thresholds[-1] = largest
+        scores = _counted(engine, thresholds)
+        # Equal errors stay together, however often thresholds move closer.
+        apart = np.diff(thresholds) > FINEST * thresholds[1:]
+        if not (apart & (np.diff(scores.counts) > max(CROWDED * scores.counts[-1], 2.0))).any():
+            break
+    return scores
+
+
+def _counted(engine: Engine, thresholds: Array) -> Scores:
+    return Scores(thresholds, engine.sum("tally_errors", {"thresholds": thresholds})["counts"])
+
+
+def agreement(engine: Engine, population: Population, bases: Sequence[Base], shares: Array) -> Array:
+    """R^2 of every rule base's predictions as predictions of the average, over all rows; shape (m,)."""
+    summed = engine.sum("compare", mixture_message(population, bases, shares, with_factors=False))
+    n = float(summed["n_samples"])
+    covariance = summed["products"] / n - np.outer(summed["total"], summed["total"]) / n**2
+    variance = float(shares @ covariance @ shares)
+    apart = np.diag(covariance) - 2.0 * covariance @ shares + variance
+    return np.ones(len(shares)) if variance <= 0.0 else 1.0 - np.maximum(apart, 0.0) / variance
+
+
+def predictor_of(base: Base, population: Population) -> Predictor:
+    """A rule base as a predictor of its own."""
+    target = population.target
+    found = (base.found.weights, target.mean, target.deviation, base.shares, population.limits)
+    return Predictor(population.ranges, base.rules, *found)
+
+
+def _posterior(base: Base, population: Population) -> Posterior:
+    found = base.found
+    if found.tuned is not None:
+        noise = found.tuned.noise
+    elif found.statistics is not None and found.statistics.target_square > 0.0:
+        noise = Evidence(found.statistics).noise(found.unlabeled_weight, found.ridge)
+    else:
+        noise = 0.0
+    return Posterior(found.factor(), noise * population.target.deviation)

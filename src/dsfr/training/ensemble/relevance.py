@@ -1,0 +1,82 @@
+"""Which features matter, learnt from sums over agents: those the target bends along, and those models are steep along.
+
+Bends are asked for once, before there is any model. Slopes are those of the models so far, and count together with the
+bends, by their geometric mean: bends alone follow chance on targets that are nearly linear, slopes alone do not see
+what goes up and down again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.relevance.polynomial import Polynomial, bend_relevance
+from dsfr.core.relevance.slopes import relevance, slopes
+from dsfr.core.scaling.affine import scale_features
+from dsfr.core.solve.statistics import Statistics
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.messages import pack, pack_statistics, scalar, told_ranges, unpack, unpack_statistics
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Shard
+
+
+def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): statistics of the terms of a polynomial on the own labelled rows."""
+    polynomial, ranges = Polynomial.of(shard.n_features), told_ranges(memory, broadcast)
+    if polynomial is None:
+        raise ValueError(f"{shard.n_features} features are too many for a polynomial: nobody should have asked")
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    with single_threaded_blas():
+        parts = (
+            part
+            for X, y in shard.batches()
+            for block in row_blocks(len(y))  # a row may have more terms than weights of rules: few rows at a time
+            for part in Statistics.parts(X[block], (y[block] - mean) / scale, polynomial, ranges)
+        )
+        own = sum(parts, Statistics.none(polynomial.n_outputs))
+    return memory, pack_statistics(own, with_penalty=False)
+
+
+def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): squared slopes of a model along each feature, over all own rows."""
+    rules, ranges, total = unpack(Rules, broadcast), told_ranges(memory, broadcast), np.zeros(shard.n_features)
+    for X, _ in shard.batches():
+        for block in row_blocks(len(X)):
+            total += (slopes(scale_features(X[block], ranges), rules, broadcast["weights"]) ** 2).sum(axis=0)
+    return memory, {"squares": total, "n_samples": scalar(shard.n_samples)}
+
+
+def agree_bends(engine: Engine, settings: Settings, population: Population) -> Array | None:
+    """Relevance by bends; None where it is not asked for, features are too many, or labels do not vary."""
+    polynomial = Polynomial.of(len(population.ranges.low)) if settings.relevance == "evidence" else None
+    if polynomial is None:
+        return None
+    target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
+    total = unpack_statistics(engine.sum("bends", {**pack(population.ranges), **target}))
+    with single_threaded_blas():
+        return bend_relevance(polynomial, total)
+
+
+def mean_square_slopes(engine: Engine, told: Bundle, settings: Settings) -> Array:
+    """Of one model along each feature, over all rows; ones where relevances are not asked for."""
+    if settings.relevance is None:
+        return np.ones(told["centers"].shape[1])
+    summed = engine.sum("square_slopes", told)
+    squares: Array = summed["squares"] / summed["n_samples"]
+    return squares
+
+
+def stretch(bent: Array | None, mean_squares: Sequence[Array], shares: Array) -> Array:
+    """Factors on the features for the next clusters, from bends and from the slopes of models with these shares."""
+    steep = relevance(shares @ np.array(mean_squares))
+    if bent is None:
+        return steep
+    both = np.sqrt(bent * steep)
+    stretched: Array = both / both.max()
+    return stretched

@@ -1,0 +1,69 @@
+"""Values of the core as bundles, and back."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.scaling.affine import Ranges
+from dsfr.core.solve.statistics import Statistics
+from dsfr.storage.bundles import Bundle
+
+T = TypeVar("T")
+
+
+def scalar(value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A number as an array."""
+    return np.asarray(value, dtype=np.float64)
+
+
+def pack(value: Any) -> Bundle:
+    """Fields of a dataclass of numbers and arrays, by name."""
+    return {field.name: np.asarray(getattr(value, field.name), dtype=np.float64) for field in fields(value)}
+
+
+def unpack(kind: type[T], bundle: Bundle) -> T:
+    """The dataclass whose fields are in the bundle, among other arrays perhaps."""
+    arrays = {field.name: bundle[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: float(array) if array.ndim == 0 else array for name, array in arrays.items()})
+
+
+def pack_statistics(value: Statistics, *, with_penalty: bool) -> Bundle:
+    """Statistics with the upper triangles of their symmetric matrices, and without a penalty that nobody has."""
+    bundle = pack(value) | {"gram": upper_triangle(value.gram)}
+    bundle.pop("unlabeled_gram")
+    return bundle | {"unlabeled_gram": upper_triangle(value.unlabeled_gram)} if with_penalty else bundle
+
+
+def unpack_statistics(bundle: Bundle) -> Statistics:
+    """The statistics in a bundle of `pack_statistics`."""
+    p = len(bundle["moment"])
+    penalty = symmetric(bundle["unlabeled_gram"], p) if "unlabeled_gram" in bundle else np.zeros((p, p))
+    return unpack(Statistics, bundle | {"gram": symmetric(bundle["gram"], p), "unlabeled_gram": penalty})
+
+
+def told_ranges(memory: Bundle, broadcast: Bundle) -> Ranges:
+    """Ranges to scale by: those told with the task, else those kept (by which, with several bases, one clusters)."""
+    return unpack(Ranges, broadcast if "low" in broadcast else memory)
+
+
+def upper_triangle(matrix: Array) -> Array:
+    """Upper triangle of a symmetric matrix, row by row; shape (p(p+1)/2,)."""
+    return matrix[np.triu_indices(len(matrix))]
+
+
+def symmetric(triangle: Array, size: int) -> Array:
+    """The symmetric matrix of an upper triangle; shape (size, size)."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    return matrix + np.triu(matrix, 1).T
+
+
+def unpack_basis(bundle: Bundle) -> Rules | Wavelets:
+    """The rules or wavelets in a bundle."""
+    return unpack(Wavelets, bundle) if "dilations" in bundle else unpack(Rules, bundle)

@@ -1,0 +1,32 @@
+"""What all stages of a training share: their names, who is told of a round, and how long to wait for who is away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dsfr.core.consensus.admm import RoundInfo
+from dsfr.engines import Engine
+
+CLUSTERS, WEIGHTS = "clusters", "weights"
+"""Names of the stages that take rounds."""
+WAIT_FOR_ABSENT = 50
+"""Rounds that go on after those present have converged, for agents that are away to come back."""
+
+Observer = Callable[[RoundInfo], None]
+
+
+@dataclass(slots=True)
+class Patience:
+    """Whether those present, who have converged, may stop: without all rows it is another solution that they have."""
+
+    engine: Engine
+    rounds: int = WAIT_FOR_ABSENT
+    """Rounds that agents which are away have left to come back."""
+
+    def ends(self) -> bool:
+        """Whether everybody is there, or was waited for long enough; else this counts as a round of waiting."""
+        if len(self.engine.present) == self.engine.n_agents or self.rounds == 0:
+            return True
+        self.rounds -= 1
+        return False

@@ -1,0 +1,158 @@
+"""Where the rows of one agent come from: arrays in memory, or anything else that yields them batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
+from dsfr.core.scaling.affine import Ranges
+
+Batch: TypeAlias = tuple[Array, Array]
+"""Features, unscaled, and targets with NaN where unlabelled, of consecutive rows."""
+
+MAX_GRAPH_ROWS = 2**16
+"""A graph needs all rows at once; so many are collected even from a source that streams them."""
+
+
+LIMITED_ROWS = 16 * SUM_ROWS
+"""Rows in memory that are moved to limits at once: few enough to be no second table, enough for all threads."""
+
+
+class Rows(Protocol):
+    """Rows of one agent, to be passed over as often as needed.
+
+    Every pass yields the same rows in the same order, in batches of whole chunks of `SUM_ROWS` rows (the last may be
+    shorter). Results then are the same to the last bit, wherever rows come from.
+    """
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of rows with a target."""
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRows:
+    """Rows in memory, or in a memory-mapped file; one batch, and no copy."""
+
+    X: Array
+    y: Array
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of rows with a target."""
+        return int(np.count_nonzero(~np.isnan(self.y)))
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows at once."""
+        yield self.X, self.y
+
+
+class OfRows:
+    """Something that is about rows of another source, as many as there are."""
+
+    __slots__ = ()
+    rows: Rows
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.rows.n_features
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of rows with a target."""
+        return self.rows.n_labeled
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedRows(OfRows):
+    """Rows of another source, with features and targets moved to the limits where they lie beyond.
+
+    No more than `LIMITED_ROWS` of them are copied at a time.
+    """
+
+    rows: Rows
+    limits: Ranges
+    target_limits: Array
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+        for X, y in self.rows.batches():
+            for part in row_blocks(len(y), LIMITED_ROWS):
+                yield self.limits.clip(X[part]), np.clip(y[part], *self.target_limits)
+
+
+def pick(rows: Rows, wanted: IntArray, *, unlabeled: bool = False) -> Array:
+    """Features of the rows with the given numbers (sorted, counted from 0), in one pass.
+
+    With ``unlabeled``, numbers count unlabelled rows only.
+    """
+    found, passed = [], 0
+    for X, y in rows.batches():
+        there = np.flatnonzero(np.isnan(y)) if unlabeled else np.arange(len(y))
+        first, last = np.searchsorted(wanted, (passed, passed + len(there)))
+        found.append(X[there[wanted[first:last] - passed]])
+        passed += len(there)
+    return np.concatenate(found) if found else np.empty((0, rows.n_features))
+
+
+def collect(rows: Rows) -> Batch:
+    """All rows in memory.
+
+    Raises
+    ------
+    ValueError
+        If the rows are streamed and too many.
+    """
+    if isinstance(rows, ArrayRows):
+        return rows.X, rows.y
+    source = rows.rows if isinstance(rows, LimitedRows) else rows
+    if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
+        raise ValueError(
+            f"a graph needs all rows in memory, and {rows.n_samples} are streamed from files (at most "
+            f'{MAX_GRAPH_ROWS}): take unlabeled="icr" (SFR-ICR), or fewer rows as arrays'
+        )
+    X, y = zip(*rows.batches(), strict=True)
+    return np.concatenate(X), np.concatenate(y)
+
+
+def check_batch_size(n_rows: int) -> None:
+    """Refuse a size of batches that would change partial sums.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number of whole chunks.
+    """
+    if n_rows < 1 or n_rows % SUM_ROWS:
+        raise ValueError(f"batches of {n_rows} rows are no whole number of chunks of {SUM_ROWS}")

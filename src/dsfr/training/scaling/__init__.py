@@ -1,0 +1,1 @@
+"""Agreeing on ranges, limits and moments."""

@@ -1,0 +1,159 @@
+"""Scaling that a few odd rows cannot spoil: limits from quantiles, found by counting, and deviations within them.
+
+A feature is not followed to where no label can be: with n labels, beyond the quantiles 1/n and 1 - 1/n of all rows less
+than one labelled row is expected. Values farther from these than they are from each other count as lying that far. A
+target farther than ``sqrt(n/2)`` interquartile ranges from the quartiles counts as lying there: so no single label adds
+more to the squared error than half an interquartile range squared for every label there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import wraps
+
+import numpy as np
+
+from dsfr.core.arrays import CHUNK_ROWS, Array, row_blocks
+from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.core.scaling.quantiles import MOST_ROUNDS, Brackets, counts_below
+from dsfr.engines import Engine, Task
+from dsfr.storage.bundles import Bundle
+from dsfr.training.messages import scalar
+from dsfr.training.rows import LimitedRows
+from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Shard
+
+LEAST_CUT = 0.001
+"""Rows cut off on each side at least, however many labels there are: a single far-off row needs no line of its own."""
+MOST_CUT = 0.05
+"""Rows cut off on each side at most, however few labels there are."""
+BEYOND = 1.0
+"""How far beyond its quantiles a feature is followed, in units of their distance: what is linear goes on that far."""
+UNSEEN = 0.1
+"""How far it is followed at most beyond all rows there are, in units of their range."""
+ODD = 100.0
+"""Distances between the limits by which a target beyond them is worth a warning."""
+LIMITS = ("limit_low", "limit_high", "target_limits")
+
+
+def within_limits(task: Task) -> Task:
+    """The same task on rows within the limits, once there are any."""
+
+    @wraps(task)
+    def limited(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+        known = {**memory, **broadcast}
+        if LIMITS[0] not in known:
+            return task(shard, memory, broadcast)
+        low, high, target = (known[name] for name in LIMITS)
+        rows = LimitedRows(shard.rows, Ranges(low, high), target)
+        return task(replace(shard, rows=rows), memory, broadcast)
+
+    return limited
+
+
+def tally(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): how many values of each feature, and of the target, lie at or below each threshold."""
+    thresholds, target = broadcast["thresholds"], broadcast["target_thresholds"]
+    counts, target_counts = np.zeros_like(thresholds), np.zeros_like(target)
+    for X, y in shard.batches():
+        known = y[~np.isnan(y)]
+        target_counts += [counts_below(known, row) for row in target]
+        for j in range(shard.n_features):
+            counts[:, j] += [counts_below(X[:, j], row) for row in thresholds[:, j]]
+    n_samples, n_labeled = scalar(shard.n_samples), scalar(shard.rows.n_labeled)
+    return memory, {"counts": counts, "target_counts": target_counts, "n_samples": n_samples, "n_labeled": n_labeled}
+
+
+def spread_within(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): keep the limits; add up the features within them, and their squares, in units of the limits."""
+    limits = Ranges(broadcast["limit_low"], broadcast["limit_high"])
+    total, square = np.zeros(shard.n_features), np.zeros(shard.n_features)
+    for X, _ in shard.batches():
+        for block in row_blocks(len(X), CHUNK_ROWS):
+            scaled = scale_features(X[block], limits)
+            total += scaled.sum(axis=0)
+            square += (scaled**2).sum(axis=0)
+    kept = {name: broadcast[name] for name in LIMITS}
+    return {**memory, **kept}, {"total": total, "square": square, "n_samples": scalar(shard.n_samples)}
+
+
+def agree_scaling(engine: Engine, settings: Settings) -> Population:
+    """Ranges and target as the settings have it: by extremes in two rounds, or robustly in a few more."""
+    if settings.scaling == "range":
+        return survey(engine, settings)
+    look = first_look(engine, settings)
+    limits, target, units = _find_limits(engine, look)
+    message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
+    ranges = _deviations(engine.sum("spread_within", message), limits, units)
+    odd = _odd_target(target, look)
+    low, high = target / 2.0  # the sum and the difference of the whole may overflow
+    middle, half = float(low + high), float(high - low)
+    look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
+    population = look.population(engine.sum("agree", look.message()))
+    return replace(population, limits=limits, odd_target=odd)
+
+
+def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]:
+    """Limits of features and target, and the smallest units of the features, in those of their limits."""
+    features = Brackets(np.stack([look.ranges.low] * 2), np.stack([look.ranges.high] * 2))
+    unit = look.target_unit
+    quartiles = Brackets(np.full(2, look.target_origin - unit), np.full(2, look.target_origin + unit))
+    for _ in range(MOST_ROUNDS):
+        asked = {"thresholds": features.thresholds(), "target_thresholds": quartiles.thresholds()}
+        counted = engine.sum("tally", asked)
+        n_samples, n_labeled = float(counted["n_samples"]), float(counted["n_labeled"])
+        cut = float(np.clip(1.0 / n_labeled, LEAST_CUT, MOST_CUT))
+        wanted = np.ceil(n_samples * np.array([cut, 1.0 - cut]))[:, None]
+        features = features.narrowed(counted["counts"], np.broadcast_to(wanted, features.low.shape))
+        quartiles = quartiles.narrowed(counted["target_counts"], np.ceil(n_labeled * np.array([0.25, 0.75])))
+        if features.are_narrow() and quartiles.are_narrow():
+            break
+    limits, is_rare = _feature_limits(features.high, look.ranges)
+    # As if one row in n varied, with n labels: the least unit that a column has which is not rare.
+    units = np.where(is_rare, 2.0 / np.sqrt(n_labeled), 0.0)
+    return limits, _target_limits(quartiles.high, look, n_labeled), units
+
+
+def _feature_limits(quantiles: Array, ranges: Ranges) -> tuple[Ranges, Array]:
+    """Limits of the features, and which of them hardly ever vary (columns of few ones, say): these keep their range."""
+    is_rare = quantiles[0] == quantiles[1]
+    with np.errstate(over="ignore"):
+        reach = BEYOND * (quantiles[1] - quantiles[0])
+        low, high = quantiles[0] - reach, quantiles[1] + reach
+    largest = np.finfo(np.float64).max / 2.0
+    slack = 2.0 * UNSEEN * np.minimum(ranges.half_widths, largest)
+    low = np.maximum(low, np.maximum(ranges.low, -largest) - slack)
+    high = np.minimum(high, np.minimum(ranges.high, largest) + slack)
+    return Ranges(np.where(is_rare, ranges.low, low), np.where(is_rare, ranges.high, high)), is_rare
+
+
+def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array:
+    """Limits of the target, never wider than the targets are; none but these where half of them are equal."""
+    ends = look.target_origin + look.target_unit * np.array([-1.0, 1.0])
+    with np.errstate(over="ignore"):
+        reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
+        if not 0.0 < reach < np.inf:
+            return ends
+        limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
+    return limits
+
+
+def _odd_target(limits: Array, look: FirstLook) -> tuple[float, float] | None:
+    """The target farthest beyond the limits, if that is `ODD` times their distance, and the limit it counts as."""
+    ends = look.target_origin / 2.0 + look.target_unit / 2.0 * np.array([-1.0, 1.0])  # the whole may overflow
+    beyond = np.array([-1.0, 1.0]) * (ends - limits / 2.0)
+    side = int(beyond.argmax())
+    if beyond[side] / ODD <= limits[1] / 2.0 - limits[0] / 2.0:
+        return None
+    return float(2.0 * ends[side]), float(limits[side])
+
+
+def _deviations(summed: Bundle, limits: Ranges, units: Array) -> Ranges:
+    """Ranges of one standard deviation to both sides of the mean, at least a unit; empty where a column is constant."""
+    n = float(summed["n_samples"])
+    mean = summed["total"] / n
+    deviation = np.sqrt(np.maximum(summed["square"] / n - mean**2, 0.0))
+    deviation = np.where(deviation > 0.0, np.maximum(deviation, units), 0.0)
+    middle, half = limits.midpoints + limits.half_widths * mean, limits.half_widths * deviation
+    return Ranges(middle - half, middle + half)

@@ -1,0 +1,196 @@
+"""First contact: common ranges of features, mean and deviation of the target, and who proposes start centers."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
+from dsfr.core.scaling.affine import NEVER, Moments, Ranges
+from dsfr.core.threads import each_chunk
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.messages import scalar
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Purpose, Shard
+
+MAX_WEIGHTS = 5000
+"""Systems of more weights would take more than 0.2 GB each, several times at every agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What all agents together look like."""
+
+    ranges: Ranges
+    target: Moments
+    n_samples: float
+    ticket: float
+    """The highest ticket; its holder proposes the start centers."""
+    limits: Ranges | None = None
+    """Beyond these, features count as lying at their end."""
+    odd_target: tuple[float, float] | None = None
+    """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
+
+
+def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
+    crc = 0
+    for X, y in shard.batches():
+        crc = zlib.crc32(y.tobytes(), zlib.crc32(X.tobytes(), crc))
+    return memory, {"rows": np.array([shard.n_samples, shard.rows.n_labeled, crc], dtype=np.float64)}
+
+
+def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
+    ranges, target = Ranges.none(shard.n_features), Ranges.none(1)
+    for X, y in shard.batches():
+        for part in each_chunk(lambda chunk, X=X: Ranges.of(X[chunk]), len(X), SUM_ROWS):  # type: ignore[misc]
+            ranges |= part
+        target |= Ranges.of(y[~np.isnan(y), None])
+    # Where ranges are declared, agents do not tell theirs.
+    own = {} if "declared" in broadcast else {"high": ranges.high, "minus_low": -ranges.low}
+    contribution = {
+        **own,
+        "n_features": scalar(shard.n_features),
+        "target_high": target.high,
+        "minus_target_low": -target.low,
+        "ticket": scalar(_ticket(shard, int(broadcast["seed"]))),
+    }
+    return {"seed": broadcast["seed"]}, contribution
+
+
+def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): keep the common ranges; count rows and add up targets about their common middle."""
+    origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
+    moments = target_moments(shard, origin, unit)
+    contribution = {
+        "n_samples": scalar(shard.n_samples),
+        "n_labeled": scalar(moments.n),
+        "target_total": scalar(moments.total),
+        "target_square": scalar(moments.square),
+    }
+    return {**memory, "low": broadcast["low"], "high": broadcast["high"]}, contribution
+
+
+def draw_ticket(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (max): the ticket alone, should the holder of the highest one have gone."""
+    return memory, {"ticket": scalar(_ticket(shard, int(memory["seed"])))}
+
+
+def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
+    """Whether this agent drew the given ticket."""
+    return _ticket(shard, int(memory["seed"])) == ticket
+
+
+def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
+    """Moments of the agent's known targets."""
+    moments = Moments(0.0, 0.0, 0.0, origin, unit)
+    for _, y in shard.batches():
+        for block in row_blocks(len(y), CHUNK_ROWS):
+            known = y[block]
+            moments += Moments.of(known[~np.isnan(known)], origin, unit)
+    return moments
+
+
+def survey(engine: Engine, settings: Settings) -> Population:
+    """Agree on scaling in two rounds: `first_look`, then counts and moments."""
+    look = first_look(engine, settings)
+    return look.population(engine.sum("agree", look.message()))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """What one round of maxima tells."""
+
+    ranges: Ranges
+    target_origin: float
+    target_unit: float
+    ticket: float
+
+    def message(self) -> Bundle:
+        """What `agree` needs to know."""
+        target = {"target_origin": scalar(self.target_origin), "target_unit": scalar(self.target_unit)}
+        return {"low": self.ranges.low, "high": self.ranges.high, **target}
+
+    def population(self, counted: Bundle) -> Population:
+        """Complete with what `agree` has summed."""
+        n, total, square = (float(counted[name]) for name in ("n_labeled", "target_total", "target_square"))
+        target = Moments(n, total, square, self.target_origin, self.target_unit)
+        return Population(self.ranges, target, float(counted["n_samples"]), self.ticket)
+
+
+def first_look(engine: Engine, settings: Settings) -> FirstLook:
+    """Ranges of features and target, in one round."""
+    return checked_look(engine.max("measure", ask(settings)), settings)
+
+
+def ask(settings: Settings) -> Bundle:
+    """What `measure` needs to know."""
+    message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
+    return message if settings.feature_ranges is None else message | {"declared": scalar(1.0)}
+
+
+def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
+    """What the maxima of `measure` tell, if one can train on it.
+
+    Raises
+    ------
+    ValueError
+        If no agent has a labelled row, declared ranges do not fit the columns, or there would be too many weights.
+    """
+    if seen["target_high"][0] == -NEVER:
+        raise ValueError(
+            "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
+        )
+    look = look_of(seen, _declared(settings, int(seen["n_features"])))
+    check_size(settings, len(look.ranges.low))
+    return look
+
+
+def look_of(seen: Bundle, declared: Ranges | None) -> FirstLook:
+    """Ranges, the target's middle and half length, and the highest ticket, from the maxima of `measure`."""
+    ranges = declared or Ranges(-seen["minus_low"], seen["high"])
+    target = Ranges(-seen["minus_target_low"], seen["target_high"])
+    origin, unit = float(target.midpoints[0]), float(target.high[0] / 2 - target.low[0] / 2)
+    return FirstLook(ranges, origin, unit if unit > 0.0 else 1.0, float(seen["ticket"]))
+
+
+def check_size(settings: Settings, n_features: int) -> None:
+    """Refuse a system of weights that is too large to solve.
+
+    Raises
+    ------
+    ValueError
+        Naming the number of weights and the remedy.
+    """
+    if settings.basis == "wavelets":
+        n_weights, remedy = settings.n_nodes, "use fewer nodes"
+    else:
+        n_weights, remedy = settings.most_rules * (n_features + 1), "use fewer rules or fewer columns"
+        if settings.most_rules > settings.n_rules:
+            remedy = f"lower n_models={settings.n_models} (every second model has twice the rules), {remedy}"
+    if n_weights > MAX_WEIGHTS:
+        raise ValueError(
+            f"{n_weights} weights (from {n_features} features) are too many: their system would take "
+            f"{8e-9 * n_weights**2:.1f} GB, and at most {MAX_WEIGHTS} are allowed. {remedy[0].upper()}{remedy[1:]}."
+        )
+
+
+def _ticket(shard: Shard, seed: int) -> float:
+    """Number of rows, with a random fraction of the agent's own to settle ties."""
+    return shard.n_samples + shard.rng(seed, Purpose.START, repeat=1).random()
+
+
+def _declared(settings: Settings, n_features: int) -> Ranges | None:
+    if settings.feature_ranges is None:
+        return None
+    low, high = (np.asarray(bound, dtype=np.float64) for bound in settings.feature_ranges)
+    if low.shape != (n_features,) or high.shape != (n_features,) or not (low <= high).all():
+        raise ValueError(
+            f"feature_ranges must be two rows, lowest and highest value of each of the {n_features} features, with "
+            f"lowest <= highest; got shapes {low.shape} and {high.shape}"
+        )
+    return Ranges(low, high)

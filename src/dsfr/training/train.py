@@ -1,0 +1,203 @@
+"""The whole conversation, from first contact to a predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.consensus.admm import RoundInfo
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.prediction.mixture import Mixture
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.solve.evidence import Tuned
+from dsfr.engines import Engine, NeighborEngine, Tasks
+from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
+from dsfr.training.decentralized import decentralized
+from dsfr.training.ensemble import calibration, relevance, rule_bases
+from dsfr.training.rounds import CLUSTERS, WEIGHTS
+from dsfr.training.scaling import robust, survey
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Purpose
+from dsfr.training.weights import conjugate, dicr, leave_one_out, statistics, weights
+
+_TASKS: Tasks = {
+    "tally": robust.tally,
+    "spread_within": robust.spread_within,
+    "agree": survey.agree,
+    "draw_ticket": survey.draw_ticket,
+    "start_centers": clusters.start_centers,
+    "cluster_sums": cluster_sums.cluster_sums,
+    "cluster_consensus": dfcm.cluster_consensus,
+    "cluster_spread": cluster_sums.cluster_spread,
+    "local_spread": cluster_sums.local_spread,
+    "local_clusters": few_rounds.local_clusters,
+    "count_and_sum": few_rounds.count_and_sum,
+    "statistics": statistics.statistics,
+    "prepare_weights": dicr.prepare_weights,
+    "weight_consensus": dicr.weight_consensus,
+    "first_gradient": conjugate.first_gradient,
+    "weight_gradient": conjugate.weight_gradient,
+    "left_out_errors": leave_one_out.left_out_errors,
+    "bends": relevance.bends,
+    "square_slopes": relevance.square_slopes,
+    "stack": rule_bases.stack,
+    "compare": calibration.compare,
+    "introduce": decentralized.introduce,
+    "flood": decentralized.flood,
+    "propose": decentralized.propose,
+    "count": decentralized.count,
+    "average": decentralized.average,
+    "announce": decentralized.announce,
+    "place_centers": decentralized.place_centers,
+    "neighbor_centers": decentralized.neighbor_centers,
+    "spread_out": decentralized.spread_out,
+    "prepare_copies": decentralized.prepare_copies,
+    "start_copies": decentralized.start_copies,
+    "neighbor_weights": decentralized.neighbor_weights,
+    "tell_copy": decentralized.tell_copy,
+}
+TASKS: Tasks = {name: robust.within_limits(task) for name, task in _TASKS.items()} | {
+    "identify": survey.identify,
+    "measure": survey.measure,  # begins a training: limits of an earlier one are none of its own
+    "score": calibration.score,
+    "tally_errors": calibration.tally_errors,
+}
+"""Everything an agent can be asked to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A trained predictor and how it came about."""
+
+    predictor: Predictor
+    history: list[RoundInfo]
+    unconverged: tuple[str, ...]
+    """Stages that ended at ``max_rounds``."""
+    n_samples: int
+    n_labeled: int
+    tuned: Tuned | None = None
+    """Weight, ridge and noise that were chosen from the labels, if asked for; of the strongest of several models."""
+    mixture: Mixture | None = None
+    """Several models and how sure they are, if asked for; ``predictor`` is the strongest of them."""
+    models: tuple[dict[str, float], ...] = ()
+    """What sets each of several models apart, and its part in the average."""
+    odd_target: tuple[float, float] | None = None
+    """A target that is hardly meant as it stands, and what it counted as."""
+    copies: dict[str, Predictor] = field(default_factory=dict)
+    """Without a coordinator: the predictor of every agent, of which ``predictor`` is the first."""
+
+    @property
+    def termination(self) -> str:
+        """``"converged"`` or ``"max_rounds"``."""
+        return "max_rounds" if self.unconverged else "converged"
+
+
+def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None = None) -> Training:
+    """Train over all agents of an engine; ``on_round`` is told of every round of clustering and solving.
+
+    Raises
+    ------
+    ValueError
+        If no agent has a labelled row, the system of the weights is singular, or the engine has no neighbors for a
+        decentralised training.
+    """
+    history: list[RoundInfo] = []
+
+    def observe(info: RoundInfo) -> None:
+        history.append(info)
+        if on_round is not None:
+            on_round(info)
+
+    if settings.solver == "decentralized" and engine.n_agents > 1:
+        return _train_copies(engine, settings, history, observe)
+    if settings.several_bases or settings.uncertainty:
+        return _train_mixture(engine, settings, history, observe)
+    with single_threaded_blas():
+        population, basis, shares, clustered = _agree_basis(engine, settings, observe)
+    found = weights.agree_weights(engine, settings, basis, population, observe, shares=shares)
+    target = population.target
+    stages = ((CLUSTERS, clustered), (WEIGHTS, found.converged))
+    return Training(
+        predictor=Predictor(
+            population.ranges, basis, found.weights, target.mean, target.deviation, shares, population.limits
+        ),
+        history=history,
+        unconverged=tuple(stage for stage, done in stages if not done),
+        n_samples=int(population.n_samples),
+        n_labeled=int(target.n),
+        tuned=found.tuned,
+        odd_target=population.odd_target,
+    )
+
+
+def _train_mixture(
+    engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
+) -> Training:
+    """Rule bases one after the other, averaged; and how sure their average is."""
+    population = robust.agree_scaling(engine, settings)
+    trained, shares = rule_bases.agree_bases(engine, settings, population, observe)
+    strongest = trained[int(shares.argmax())]
+    agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
+    mixture = calibration.calibrate(engine, population, trained, shares, sure=settings.uncertainty)
+    several = len(trained) > 1 or settings.uncertainty
+    done = {
+        CLUSTERS: all(base.converged for base in trained),
+        WEIGHTS: all(base.found.converged for base in trained),
+    }
+    return Training(
+        predictor=mixture.strongest,
+        history=history,
+        unconverged=tuple(stage for stage, converged in done.items() if not converged),
+        n_samples=int(population.n_samples),
+        n_labeled=int(population.target.n),
+        tuned=strongest.tuned,
+        odd_target=population.odd_target,
+        mixture=mixture if several else None,
+        models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
+    )
+
+
+def _described(base: rule_bases.Base, share: float, agreed: float) -> dict[str, float]:
+    found = base.found
+    return {
+        "share": share,
+        "agreement": agreed,
+        "n_rules": len(base.rules.centers),
+        "width_scale": base.settings.width_scale,
+        "near_pairs": float(base.settings.pairs == "local"),
+        "ridge": found.ridge,
+        "unlabeled_weight": found.unlabeled_weight,
+        "score": base.score,
+    }
+
+
+def _train_copies(
+    engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
+) -> Training:
+    if not isinstance(engine, NeighborEngine):
+        raise ValueError('solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring"')
+    with single_threaded_blas():
+        models, unconverged = decentralized.train_copies(engine, settings, observe)
+    n_samples, n_labeled = np.rint(next(iter(models.values()))["counts"][:2])
+    copies = {name: decentralized.predictor_of(model) for name, model in models.items()}
+    first = next(iter(copies.values()))
+    return Training(first, history, tuple(unconverged), int(n_samples), int(n_labeled), copies=copies)
+
+
+def _agree_basis(
+    engine: Engine, settings: Settings, observe: Callable[[RoundInfo], None]
+) -> tuple[survey.Population, Rules | Wavelets, Array, bool]:
+    """Population, basis, shares of the rules, and whether clustering has converged (or was not asked to)."""
+    if settings.basis == "wavelets":
+        population = survey.survey(engine, settings)
+        rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
+        return population, Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
+    if settings.rounds == "few" and engine.n_agents > 1:
+        return *few_rounds.few_rounds_rules(engine, settings, observe), True
+    population = robust.agree_scaling(engine, settings)
+    return population, *clusters.agree_rules(engine, settings, population, observe)

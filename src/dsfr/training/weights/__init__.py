@@ -1,0 +1,1 @@
+"""Agreeing on the weights of the rules."""

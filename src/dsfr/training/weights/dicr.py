@@ -1,0 +1,233 @@
+"""Weights by consensus ADMM (DICR): agents solve their own problems, and agree on one solution round by round.
+
+Agents and coordinator speak in coordinates of a metric that all of them compute from the rules (`preconditioner`),
+unless there are no rules or a number is given for the penalty: then coordinates are the weights, as in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from numbers import Real
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.consensus.admm import (
+    RidgeConsensus,
+    RoundInfo,
+    balanced_penalty,
+    curvature_penalty,
+    dual_residual,
+    local_weights,
+    relative_error_bound,
+    rescaled,
+    spectral_penalty,
+)
+from dsfr.core.consensus.preconditioner import Metric
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.solve.cholesky import cholesky
+from dsfr.core.solve.statistics import Quadratic
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.fixed_point import Iteration, forget, recall, remember
+from dsfr.training.messages import pack, scalar, unpack, unpack_basis
+from dsfr.training.rounds import WEIGHTS, Observer, Patience
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Shard
+from dsfr.training.weights.conjugate import gradient_of, metric_of_rules, weighted_pairs
+from dsfr.training.weights.statistics import own_statistics, pair_gram
+
+MEMORY = 40
+"""Rounds that acceleration combines."""
+MAX_BALANCING = 200
+"""Rounds in which residual balancing may change the penalty: for ever, it need not converge."""
+
+
+def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): compute the own statistics and keep them; tell only how strongly they are curved."""
+    own = own_statistics(shard, memory, broadcast)
+    metric = _metric(broadcast, int(memory["seed"]))
+    quadratic = own.quadratic(float(broadcast["unlabeled_weight"]))
+    kept = {**forget(memory), **broadcast, **pack(quadratic), "gram": own.gram, "root": metric.root}
+    return kept, _extent(quadratic.curvature, metric if "ridge_share" in broadcast else None)
+
+
+def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): one round of DICR, paper Algorithm 2; consensus and state are coordinates of the metric.
+
+    Gradient and objective are those of the consensus, so that their sums belong to the pooled problem. They are with
+    respect to the weights, because coordinates would add their own rounding to what must become very small.
+    """
+    if "redraw" in broadcast:
+        memory = _redraw_pairs(shard, memory, int(broadcast["redraw"]))
+    consensus, penalty = broadcast["consensus"], float(broadcast["penalty"])
+    state = recall(memory, broadcast)
+    if state is None:
+        state = np.zeros_like(consensus)
+    state = rescaled(state, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
+    memory = _factorized(memory, penalty)
+    quadratic, metric = unpack(Quadratic, memory), Metric(memory["root"])
+    pull = penalty * metric.pull(2.0 * consensus - state)
+    copy = metric.coordinates(local_weights(memory["factor"], quadratic.moment, pull))
+    image = state + float(broadcast["relaxation"]) * (copy - consensus)
+    memory, products = remember(memory, broadcast, state, image)
+    contribution = {
+        "image": image,
+        "products": products,
+        **gradient_of(quadratic, metric.weights(consensus)),
+        "primal_square": scalar(np.sum((copy - consensus) ** 2)),
+    }
+    return memory, contribution
+
+
+def consensus_weights(
+    engine: Engine, settings: Settings, population: Population, broadcast: Bundle, observe: Observer
+) -> tuple[Array, bool]:
+    """Agreed weights, and whether they are within ``tol``."""
+    told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
+    # Of wavelets nothing tells where the rows are, and a metric for rows anywhere is worse than none.
+    if not isinstance(settings.penalty, Real) and settings.basis == "rules":
+        told |= _typical_agent(settings, population, engine.n_agents)
+    extent = engine.sum("prepare_weights", told)
+    penalty = _start_penalty(settings, extent, len(engine.present))
+    with single_threaded_blas():
+        return _Solve(engine, settings, observe, _metric(told, settings.seed), penalty).run()
+
+
+@dataclass(slots=True)
+class _Solve:
+    """The coordinator's side; stops on the gradient of the pooled objective, which bounds the error of the weights."""
+
+    engine: Engine
+    settings: Settings
+    observe: Observer
+    metric: Metric
+    penalty: float
+    consensus: Array = field(init=False)
+    """In coordinates of the metric."""
+    previous: Array = field(init=False)
+    iteration: Iteration = field(init=False)
+    agreement: RidgeConsensus = field(init=False)
+    round: int = 0
+    patience: Patience = field(init=False)
+
+    def __post_init__(self) -> None:
+        # New pairs every round are a new map every round: there is nothing to combine.
+        accelerated = bool(self.settings.acceleration) and not self.settings.redraws_pairs
+        self.consensus = self.previous = np.zeros(len(self.metric.root))
+        self.iteration = Iteration(MEMORY if accelerated else 0)
+        self.patience = Patience(self.engine)
+        self.agreement = RidgeConsensus(self.metric.curvature(self.settings.ridge * np.eye(len(self.consensus))))
+
+    def run(self) -> tuple[Array, bool]:
+        """Rounds until the consensus is within ``tol``, or there have been enough."""
+        while self.round < self.settings.max_rounds:
+            self.round += 1
+            asked = self.metric.weights(self.consensus)
+            if self._iterate(asked) <= self.settings.tol and self.patience.ends():
+                return asked, True
+        return self.metric.weights(self.consensus), False
+
+    def _iterate(self, asked: Array) -> float:
+        """One round; a bound of the relative error of the weights that it began with."""
+        message = {
+            "consensus": self.consensus,
+            "penalty": scalar(self.penalty),
+            "relaxation": scalar(self.settings.relaxation),
+            **self.iteration.message(),
+        }
+        if self.settings.redraws_pairs:
+            message["redraw"] = np.asarray(self.round, dtype=np.int64)
+        sums = self.engine.sum("weight_consensus", message)
+        state_sum = self.iteration.receive(sums, self.engine.present)
+        primal = float(np.sqrt(sums["primal_square"]))
+        dual = dual_residual(self.consensus, self.previous, self.iteration.n_present, self.penalty)
+        balanced = self._balanced(primal, dual)
+        if balanced != self.penalty:
+            self.iteration.restart()
+            state_sum = sums["image"]
+        moved = self.agreement.of(state_sum, self.iteration.n_present, self.penalty)
+        self.previous, self.consensus = self.consensus, moved
+        self.penalty = balanced
+        return self._tell(asked, sums, primal, dual)
+
+    def _tell(self, asked: Array, sums: Bundle, primal: float, dual: float) -> float:
+        ridge = self.settings.ridge
+        objective = float(sums["objective"]) + ridge / 2 * float(asked @ asked)
+        bound = relative_error_bound(sums["gradient"] + ridge * asked, asked, ridge)
+        self.observe(RoundInfo(WEIGHTS, self.round, objective, primal, dual, bound))
+        return bound
+
+    def _balanced(self, primal: float, dual: float) -> float:
+        if self.settings.penalty == "balanced" and 1 < self.round <= MAX_BALANCING:
+            return balanced_penalty(self.penalty, primal, dual)
+        return self.penalty
+
+
+def _extent(curvature: Array, metric: Metric | None) -> Bundle:
+    """How strongly a problem is curved: what the penalty is made of."""
+    if metric is not None:
+        inside = metric.curvature(curvature)
+        return {"size": scalar(float(np.linalg.norm(inside))), "mean": scalar(np.trace(inside) / len(inside))}
+    extremes = np.maximum(np.linalg.eigvalsh(curvature)[[0, -1]], 0.0)
+    return {"smallest": scalar(extremes[0]), "largest": scalar(extremes[1])}
+
+
+def _start_penalty(settings: Settings, extent: Bundle, n_agents: int) -> float:
+    """The paper's ``rho_p`` if it is given, else one from the mean curvatures of the agents' problems."""
+    if isinstance(settings.penalty, Real):
+        return float(settings.penalty)
+    mean = {name: float(total) / n_agents for name, total in extent.items()}
+    if "size" in mean:
+        return curvature_penalty(mean["size"] or 1.0, mean["mean"] or 1.0)
+    return spectral_penalty(mean["largest"] or 1.0, mean["smallest"], settings.ridge, n_agents)
+
+
+def _metric(told: Bundle, seed: int) -> Metric:
+    """The metric that everybody makes of the same message, or the weights as they are if it says nothing of it."""
+    if "ridge_share" not in told:
+        return Metric.plain(unpack_basis(told).n_outputs)
+    needed = (*unpack_basis(told).arrays(), "labeled_each", "pairs_each", "ridge_share", "mix_concentration")
+    return _metric_of(tuple((name, told[name].shape, told[name].tobytes()) for name in needed if name in told), seed)
+
+
+@lru_cache(maxsize=1)
+def _metric_of(message: tuple[tuple[str, tuple[int, ...], bytes], ...], seed: int) -> Metric:
+    """Made once by all the agents of a process."""
+    told = {name: np.frombuffer(numbers).reshape(shape) for name, shape, numbers in message}
+    return metric_of_rules(
+        unpack(Rules, told),
+        None,
+        n_labeled=float(told["labeled_each"]),
+        n_pairs=float(told["pairs_each"]),
+        ridge=float(told["ridge_share"]),
+        concentration=float(told.get("mix_concentration", scalar(1.0))),
+        seed=seed,
+    )
+
+
+def _typical_agent(settings: Settings, population: Population, n_agents: int) -> Bundle:
+    """Labelled rows, weighted pairs and ridge of an agent if all had the same."""
+    return {
+        "labeled_each": scalar(population.target.n / n_agents),
+        "pairs_each": scalar(weighted_pairs(settings, population, n_agents) / n_agents),
+        "ridge_share": scalar(settings.ridge / n_agents),
+    }
+
+
+def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
+    """New pairs as Algorithm 2 has them; the factor is of the old ones and goes."""
+    gaps = pair_gram(shard, memory, memory, unpack_basis(memory), repeat=round_number)
+    curvature = memory["gram"] + float(memory["unlabeled_weight"]) * gaps
+    kept = {name: array for name, array in memory.items() if name != "factor"}
+    return {**kept, "curvature": curvature}
+
+
+def _factorized(memory: Bundle, penalty: float) -> Bundle:
+    if "factor" in memory and float(memory["penalty"]) == penalty:
+        return memory
+    factor = cholesky(memory["curvature"] + penalty * Metric(memory["root"]).matrix)
+    return {**memory, "factor": factor, "penalty": scalar(penalty)}

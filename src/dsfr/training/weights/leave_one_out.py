@@ -1,0 +1,96 @@
+"""Ridge and weight of the penalty by leave-one-out: the totals are told, and every agent tries them on its own labels.
+
+Two rounds, the second on a finer grid about the best of the first. Only sums of squared errors come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.scaling.affine import scale_features
+from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
+from dsfr.core.solve.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, Tuned
+from dsfr.core.solve.leave_one_out import left_out_residuals
+from dsfr.core.solve.statistics import Statistics
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.messages import pack_statistics, told_ranges, unpack_basis, unpack_statistics
+from dsfr.training.shard import Shard
+
+COARSE = 7
+"""Values of each number in the first round, evenly over their powers of ten."""
+FINE = 5
+"""Values in the second, between the neighbors of the best."""
+HOPELESS = 1e300
+"""Error of values for which the system cannot be solved."""
+TOTAL = "total_"
+
+
+def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): squared leave-one-out errors of the own labels, for every candidate."""
+    packed = {name.removeprefix(TOTAL): array for name, array in broadcast.items() if name.startswith(TOTAL)}
+    total = unpack_statistics(packed)
+    solved = [_solve(total, weight, ridge) for weight, ridge in broadcast["candidates"]]
+    errors = np.array([0.0 if candidate is not None else HOPELESS for candidate in solved])
+    for H, y in labeled_blocks(shard, memory, broadcast):
+        for i, candidate in enumerate(solved):
+            if candidate is not None:
+                errors[i] += np.sum(left_out_residuals(H, y, *candidate) ** 2)
+    return memory, {"errors": errors}
+
+
+def labeled_blocks(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
+    """Features and standardised targets of the labelled rows, block by block."""
+    basis, ranges = unpack_basis(broadcast), told_ranges(memory, broadcast)
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    for X, y in shard.batches():
+        for block in row_blocks(len(y)):
+            labeled = ~np.isnan(y[block])
+            if labeled.any():
+                yield basis.features(scale_features(X[block][labeled], ranges)), (y[block][labeled] - mean) / scale
+
+
+def minimize_left_out(engine: Engine, broadcast: Bundle, total: Statistics) -> Tuned | None:
+    """Weight and ridge of the smallest leave-one-out error; None if the labels do not vary."""
+    if total.n_labeled < 2 or total.target_square <= 0.0:
+        return None
+    penalized = bool(total.unlabeled_gram.any())
+    packed = {TOTAL + name: array for name, array in pack_statistics(total, with_penalty=penalized).items()}
+    told = {**broadcast, **packed}
+    axes = [np.linspace(low, high, COARSE) for low, high in (LOG_WEIGHT, LOG_RIDGE)]
+    powers, _ = _best(engine, told, axes, penalized)
+    steps = [axis[1] - axis[0] for axis in axes]
+    finer = [np.linspace(power - step, power + step, FINE) for power, step in zip(powers, steps, strict=True)]
+    powers, error = _best(engine, told, finer, penalized)
+    weight, ridge = float(10.0 ** powers[0]) if penalized else 0.0, float(10.0 ** powers[1])
+    evidence = Evidence(total)
+    return Tuned(
+        weight,
+        ridge,
+        evidence.noise(weight, ridge),
+        evidence.value(weight, ridge),
+        loo_error=float(np.sqrt(error / total.n_labeled)),
+    )
+
+
+def _best(engine: Engine, told: Bundle, axes: list[Array], penalized: bool) -> tuple[Array, float]:
+    """Powers of ten of the best candidate on a grid, and its summed error."""
+    if not penalized:
+        axes = [axes[0][:1], axes[1]]
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    candidates = 10.0**grid * [1.0 if penalized else 0.0, 1.0]
+    errors = engine.sum("left_out_errors", {**told, "candidates": candidates})["errors"]
+    best = int(errors.argmin())
+    return grid[best], float(errors[best])
+
+
+def _solve(total: Statistics, weight: float, ridge: float) -> tuple[Array, Array] | None:
+    quadratic = total.quadratic(weight)
+    try:
+        factor = cholesky(quadratic.curvature + ridge * np.eye(len(quadratic.moment)))
+    except SingularSystemError:
+        return None
+    return factor, solve_factored(factor, quadratic.moment)
