@@ -13,10 +13,10 @@ from dsfr.core.clustering.fuzzy_c_means import (
     memberships,
     squared_distances,
 )
-from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.features.takagi_sugeno import MANY_ROWS, Rules
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges
-from dsfr.core.solve.statistics import MANY_ROWS, Statistics
+from dsfr.core.solve.statistics import Statistics
 
 pytestmark = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from dsfr.core.features.gram import FeatureSums
 from dsfr.core.solve.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, maximize_evidence
 from dsfr.core.solve.statistics import Statistics, solve_weights
 
@@ -21,6 +22,9 @@ class Plain:
 
     def features(self, X):
         return X
+
+    def sums(self, X, y, ranges, *, fast):
+        return FeatureSums.of(X, y, self, ranges)
 
 
 def problem(seed, n=25, p=6, noise=0.3, penalty=True):

@@ -66,4 +66,4 @@ def symmetric(triangle: Array, size: int) -> Array:
 
 def unpack_basis(bundle: Bundle) -> Rules | Wavelets:
     """The rules or wavelets in a bundle."""
-    return unpack(Wavelets, bundle) if "dilations" in bundle else unpack(Rules, bundle)
+    return unpack(Wavelets, bundle) if "dilations" in bundle else Rules.of_arrays(bundle)

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from dsfr.core import compiled
 from dsfr.core.arrays import Array, row_blocks
-from dsfr.core.scaling.affine import Ranges, scaled_blocks
+from dsfr.core.scaling.affine import Ranges, scaled_blocks, shift_and_unit
 from dsfr.core.solve.lbfgs import Descent, Evaluation
 from dsfr.core.threads import each_chunk
 
@@ -214,8 +214,7 @@ class ClusterSpread:
 def _compiled_sums(
     X: Array, centers: Array, fuzzifier: float, ranges: Ranges | None, *, squares: bool
 ) -> tuple[Array, Array, float]:
-    shift = np.zeros(X.shape[1]) if ranges is None else ranges.midpoints
-    unit = np.ones(X.shape[1]) if ranges is None else ranges.half_widths
+    shift, unit = shift_and_unit(ranges, X.shape[1])
     return compiled.cluster_sums(X, shift, unit, centers, fuzzifier, whole_power(fuzzifier) or 0, squares=squares)
 
 

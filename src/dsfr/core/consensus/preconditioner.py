@@ -21,19 +21,6 @@ from dsfr.core.solve.statistics import Quadratic
 N_POINTS = 4000
 
 
-def typical_rows(basis: Rules | Wavelets, shares: Array | None, rng: np.random.Generator) -> Array:
-    """Rows as the rules would have them: about their centers, within [-1, 1]; without rules, anywhere in there.
-
-    ``shares`` of the rules need not sum to 1; None: equal ones.
-    """
-    if not isinstance(basis, Rules):
-        return rng.uniform(-1.0, 1.0, (N_POINTS, basis.dilations.shape[1]))
-    n_rules, n_features = basis.centers.shape
-    rule = rng.choice(n_rules, N_POINTS, p=None if shares is None else shares / shares.sum())
-    rows = basis.centers[rule] + basis.widths[rule] * rng.standard_normal((N_POINTS, n_features))
-    return np.clip(rows, -1.0, 1.0)
-
-
 def expected_curvature(
     basis: Rules | Wavelets,
     shares: Array | None,
@@ -43,7 +30,7 @@ def expected_curvature(
     rng: np.random.Generator,
 ) -> Array:
     """Curvature to expect of an agent with so many labelled rows and (weighted) pairs; shape (p, p)."""
-    rows = typical_rows(basis, shares, rng)
+    rows = basis.typical_rows(N_POINTS, shares, rng)
     H = basis.features(rows)
     curvature = H.T @ H * (n_labeled / len(rows))
     if n_pairs > 0.0:

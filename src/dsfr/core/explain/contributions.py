@@ -8,7 +8,6 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.rule_base import RuleBase, scaled_rows
-from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,8 @@ def contributions(base: RuleBase, x: Array) -> Contributions:
     start, reference = base.mean_output, base.typical_row
     strengths, parts = [], []
     for share, predictor in base.members:
-        assert isinstance(predictor.basis, Rules)  # RuleBase.of has refused others
         z, r = scaled_rows(np.stack([x, reference]), predictor)
-        fired = share * firing_strengths(z[None], predictor.basis)[0]
+        fired = share * predictor.basis.rules.strengths(z[None])[0]
         consequents = predictor.target_scale * predictor.weights.reshape(len(fired), -1)
         at_reference = predictor.target_mean + consequents[:, 0] + consequents[:, 1:] @ r
         moved = consequents[:, 1:] * (z - r)

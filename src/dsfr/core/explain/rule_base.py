@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
-from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges, scale_features
 
@@ -98,7 +97,7 @@ class RuleBase:
         return np.concatenate([np.empty((0, self.n_rules)), *blocks])
 
     def _strengths(self, X: Array) -> Array:
-        parts = [share * firing_strengths(scaled_rows(X, p), _rules(p)) for share, p in self.members]
+        parts = [share * p.basis.rules.strengths(scaled_rows(X, p)) for share, p in self.members]
         return np.concatenate(parts, axis=1)
 
     def lines(self, X: Array) -> Array:
@@ -128,16 +127,10 @@ def scaled_rows(X: Array, predictor: Predictor) -> Array:
 
 
 def _in_data_units(share: float, predictor: Predictor, width_scale: float) -> tuple[Array, ...]:
-    rules = _rules(predictor)
+    rules = predictor.basis.rules
     middle, half = predictor.ranges.midpoints, predictor.ranges.half_widths
     consequents = predictor.target_scale * predictor.weights.reshape(len(rules.centers), -1)
     slopes = consequents[:, 1:] / half
     intercepts = predictor.target_mean + consequents[:, 0] - slopes @ middle
     widths = half * rules.widths
     return share * predictor.shares, middle + half * rules.centers, widths, widths / width_scale, intercepts, slopes
-
-
-def _rules(predictor: Predictor) -> Rules:
-    if not isinstance(predictor.basis, Rules):
-        raise ValueError("this model has wavelets, not rules: only models of SFRRegressor can be explained")
-    return predictor.basis

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.words import label, one_line, positions, readable
+from dsfr.core.features.membership import membership_of
 
 SET_THRESHOLD = 0.1
 """Features are left out of a rule's conditions, the least important first, as long as a model that could see none of
@@ -165,7 +167,7 @@ def discrimination(base: RuleBase, X: Array, strengths: Array) -> Array:
     for here, share, exponents in _exponents(base, X):
         total = exponents.sum(axis=2)
         for j in range(X.shape[1]):
-            blind = share * _softmax(exponents[:, :, j] - total)
+            blind = share * softmax(exponents[:, :, j] - total, axis=1)
             change[here, j] = _mean_change(strengths[:, here], blind)
     return change
 
@@ -189,20 +191,21 @@ def _n_left_out(exponents: Array, share: float, rule: int, strengths: Array, ord
     low, high = 0, len(order)
     while low < high:
         middle = (low + high + 1) // 2
-        blind = share * _softmax(exponents[:, :, order[:middle]].sum(axis=2) - total)[:, rule]
+        blind = share * softmax(exponents[:, :, order[:middle]].sum(axis=2) - total, axis=1)[:, rule]
         alike = _mean_change(strengths, blind) < SET_THRESHOLD
         low, high = (middle, high) if alike else (low, middle - 1)
     return low
 
 
 def _exponents(base: RuleBase, X: Array) -> Iterator[tuple[slice, float, Array]]:
-    """For every member: which rules are its own, its share, and squared distances in widths; (n, its rules, d)."""
+    """For every member: its rules, its share, and minus the logarithms of memberships; (n, its rules, d)."""
     start = 0
     for share, predictor in base.members:
         here = slice(start, start + len(predictor.shares))
         start = here.stop
+        membership = membership_of(predictor.basis.rules.membership)
         with np.errstate(over="ignore"):
-            exponents = ((X[:, None, :] - base.centers[here]) / base.widths[here]) ** 2
+            exponents = -membership.log((X[:, None, :] - base.centers[here]) / base.widths[here])
         yield here, share, np.minimum(exponents, np.finfo(np.float64).max / (2 * X.shape[1]))
 
 
@@ -212,12 +215,6 @@ def _mean_change(strengths: Array, others: Array) -> Array:
     with np.errstate(over="ignore"):
         change: Array = np.abs(others - strengths).mean(axis=0) / mean
     return change
-
-
-def _softmax(logits: Array) -> Array:
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    normalized: Array = weights / weights.sum(axis=1, keepdims=True)
-    return normalized
 
 
 def _term_sizes(base: RuleBase) -> Array:

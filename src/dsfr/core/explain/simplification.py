@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lstsq
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.rule_base import scaled_rows
-from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
+from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.core.solve.cholesky import cholesky, solve_factored
 
-RELATIVE_RIDGE = 1e-8
-"""Holds the refitted weights near the old ones where rows do not say otherwise, relative to the largest curvature."""
+LEAST_SINGULAR_VALUE = 1e-8
+"""Relative to the largest: directions of the weights with less are left as they were, since the rows do not determine
+them."""
 
 
 def simplify_predictor(predictor: Predictor, X: Array, *, similarity: float, min_strength: float) -> Predictor:
@@ -23,8 +24,6 @@ def simplify_predictor(predictor: Predictor, X: Array, *, similarity: float, min
     Weights are then moved as little as it takes to predict on ``X`` what the model predicted before; labels play no
     part. If there was nothing to simplify, the predictor comes back as it was.
     """
-    if not isinstance(predictor.basis, Rules):
-        raise ValueError("this model has wavelets, not rules: there is nothing to simplify")
     smaller = _without_silent_rules(predictor, X, min_strength)
     smaller = _with_joined_rules(_with_shared_sets(smaller, similarity))
     if smaller is predictor:
@@ -50,19 +49,18 @@ def n_sets(rules: Rules) -> int:
 
 
 def _without_silent_rules(predictor: Predictor, X: Array, min_strength: float) -> Predictor:
-    strengths = firing_strengths(scaled_rows(X, predictor), predictor.basis)  # type: ignore[arg-type]
+    strengths = predictor.basis.rules.strengths(scaled_rows(X, predictor))
     fires = strengths.max(axis=0) >= min_strength
     return predictor if fires.all() else _chosen(predictor, fires)
 
 
 def _chosen(predictor: Predictor, rules: npt.NDArray[np.bool_]) -> Predictor:
-    basis = predictor.basis
-    assert isinstance(basis, Rules)
+    basis = predictor.basis.rules
     weights = predictor.weights.reshape(len(basis.centers), -1)[rules]
     shares = predictor.shares[rules]
     return replace(
         predictor,
-        basis=Rules(basis.centers[rules], basis.widths[rules]),
+        basis=replace(basis, centers=basis.centers[rules], widths=basis.widths[rules]),
         weights=weights.ravel(),
         shares=shares / shares.sum() if shares.sum() > 0 else shares,
     )
@@ -70,14 +68,13 @@ def _chosen(predictor: Predictor, rules: npt.NDArray[np.bool_]) -> Predictor:
 
 def _with_shared_sets(predictor: Predictor, similarity: float) -> Predictor:
     """Feature by feature, the two most similar groups of sets become one until none are similar enough."""
-    basis = predictor.basis
-    assert isinstance(basis, Rules)
+    basis = predictor.basis.rules
     centers, widths = basis.centers.copy(), basis.widths.copy()
     for j in range(centers.shape[1]):
         _share_sets(centers[:, j], widths[:, j], predictor.shares, similarity)
     if np.array_equal(centers, basis.centers) and np.array_equal(widths, basis.widths):
         return predictor
-    return replace(predictor, basis=Rules(centers, widths))
+    return replace(predictor, basis=replace(basis, centers=centers, widths=widths))
 
 
 def _share_sets(centers: Array, widths: Array, shares: Array, similarity: float) -> None:
@@ -100,8 +97,7 @@ def _share_sets(centers: Array, widths: Array, shares: Array, similarity: float)
 
 def _with_joined_rules(predictor: Predictor) -> Predictor:
     """Rules with the same sets become one, with the mean of their lines: they fire alike, so lines average."""
-    basis = predictor.basis
-    assert isinstance(basis, Rules)
+    basis = predictor.basis.rules
     keys = np.concatenate([basis.centers, basis.widths], axis=1)
     _, first, owner = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     owner = owner.ravel()
@@ -112,17 +108,13 @@ def _with_joined_rules(predictor: Predictor) -> Predictor:
     means = np.array([weights[owner == group].mean(axis=0) for group in order])
     shares = np.array([predictor.shares[owner == group].sum() for group in order])
     kept = first[order]
-    return replace(
-        predictor, basis=Rules(basis.centers[kept], basis.widths[kept]), weights=means.ravel(), shares=shares
-    )
+    joined = replace(basis, centers=basis.centers[kept], widths=basis.widths[kept])
+    return replace(predictor, basis=joined, weights=means.ravel(), shares=shares)
 
 
 def _refitted(predictor: Predictor, X: Array, wanted: Array) -> Predictor:
-    """The predictor with the smallest change of weights that brings it near to the wanted predictions."""
+    """The predictor with the smallest change of weights that minimises the squared distance to the wanted outputs."""
     H = predictor.basis.features(scaled_rows(X, predictor))
     gap = (wanted - predictor.predict(X)) / predictor.target_scale
-    gram = H.T @ H
-    ridge = RELATIVE_RIDGE * max(float(np.trace(gram)), np.finfo(np.float64).tiny)
-    gram[np.diag_indices_from(gram)] += ridge
-    moved = solve_factored(cholesky(gram), H.T @ gap)
+    moved = lstsq(H, gap, cond=LEAST_SINGULAR_VALUE, check_finite=False)[0]
     return replace(predictor, weights=predictor.weights + moved)

@@ -1,12 +1,22 @@
-"""What rules and wavelets have in common: a fixed map from scaled rows to features that enter linearly."""
+"""Feature maps: a fixed map from scaled rows to features that enter the model linearly."""
 
-from typing import Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 
+if TYPE_CHECKING:
+    from dsfr.core.features.gram import FeatureSums
+    from dsfr.core.features.takagi_sugeno import Rules
+    from dsfr.core.scaling.affine import Ranges
 
-class Basis(Protocol):
-    """A map from rows to features; the model is linear in these."""
+
+class FeatureMap(Protocol):
+    """A map from scaled rows to features, of which sums are taken."""
 
     @property
     def n_outputs(self) -> int:
@@ -15,5 +25,23 @@ class Basis(Protocol):
     def features(self, X: Array) -> Array:
         """Features of scaled rows ``X``; shape (n, n_outputs)."""
 
-    def arrays(self) -> dict[str, Array]:
+    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+        """``H'H``, ``H'y`` and ``H'1`` of labelled rows, scaled first if ``ranges`` are given."""
+
+
+class Basis(FeatureMap, Protocol):
+    """The features of a model, which is linear in these."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled kernels predict and sum with it; numpy serves otherwise."""
+
+    @property
+    def rules(self) -> Rules:
+        """The fuzzy rules, where the basis consists of rules; else a ValueError."""
+
+    def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
+        """Scaled rows drawn from the basis alone, as a stand-in for training rows; shape (n_rows, d)."""
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that define it, by name."""

@@ -1,4 +1,4 @@
-"""``H'H`` of rules without ``H``.
+"""Gram matrix ``H'H`` of features, for rules without forming ``H``.
 
 Features of rules are products ``p_k x_j`` of strengths and inputs (``x_0 = 1``), so ``H'H`` holds the sums of
 ``p_k p_l x_i x_j``. Both factors are symmetric: the upper triangle of the one times that of the other has every entry,
@@ -9,16 +9,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dsfr.core import compiled
 from dsfr.core.arrays import Array, IntArray, row_blocks
-from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
-from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.core.scaling.affine import Ranges, scale_features, shift_and_unit
+
+if TYPE_CHECKING:
+    from dsfr.core.features.basis import FeatureMap
+    from dsfr.core.features.takagi_sugeno import Rules
 
 BLOCK_ROWS = 512
 """Rows of which all products fit into the second cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSums:
+    """Sums over labelled rows of products of features and targets."""
+
+    gram: Array
+    """``H'H``; shape (p, p)."""
+    moment: Array
+    """``H'y``; shape (p,)."""
+    feature_sum: Array
+    """``H'1``; shape (p,)."""
+
+    @classmethod
+    def of(cls, X: Array, y: Array, basis: FeatureMap, ranges: Ranges | None) -> FeatureSums:
+        """From the features themselves, for few rows."""
+        H = basis.features(X if ranges is None else scale_features(X, ranges))
+        return cls(H.T @ H, H.T @ y, H.sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,55 +68,45 @@ class RuleProducts:
         return cls(sums, targets, inputs)
 
     @property
-    def gram(self) -> Array:
-        """``H'H``; shape (p, p)."""
+    def sums_of_features(self) -> FeatureSums:
+        """``H'H``, ``H'y`` and ``H'1``."""
         p = self.inputs.size
-        return np.take(self.sums, _places(*self.inputs.shape)).reshape(p, p)
-
-    @property
-    def moment(self) -> Array:
-        """``H'y``; shape (p,)."""
-        return self.targets.ravel()
-
-    @property
-    def feature_sum(self) -> Array:
-        """``H'1``; shape (p,)."""
-        return self.inputs.ravel()
+        gram = np.take(self.sums, _positions(*self.inputs.shape)).reshape(p, p)
+        return FeatureSums(gram, self.targets.ravel(), self.inputs.ravel())
 
 
 def _products(X: Array, rules: Rules, ranges: Ranges | None, *, fast: bool) -> tuple[Array, Array, Array]:
     """Strengths, products of two strengths and products of two inputs, one column per row of ``X``."""
     if fast:
-        shift = np.zeros(X.shape[1]) if ranges is None else ranges.midpoints
-        unit = np.ones(X.shape[1]) if ranges is None else ranges.half_widths
+        shift, unit = shift_and_unit(ranges, X.shape[1])
         return compiled.rule_products(X, shift, unit, rules.centers, rules.widths)
     scaled = X if ranges is None else scale_features(X, ranges)
-    strengths = np.ascontiguousarray(firing_strengths(scaled, rules).T)
+    strengths = np.ascontiguousarray(rules.strengths(scaled).T)
     return strengths, _upper_products(strengths), _upper_products(np.vstack([np.ones(len(X)), scaled.T]))
 
 
 def _upper_products(rows: Array) -> Array:
     """Elementwise products of every two rows, in the order of an upper triangle; shape (m(m+1)/2, n)."""
     size, length = rows.shape
-    products, place = np.empty((size * (size + 1) // 2, length)), 0
+    products, start = np.empty((size * (size + 1) // 2, length)), 0
     for first in range(size):
-        np.multiply(rows[first], rows[first:], out=products[place : place + size - first])
-        place += size - first
+        np.multiply(rows[first], rows[first:], out=products[start : start + size - first])
+        start += size - first
     return products
 
 
 @cache
-def _places(n_rules: int, n_inputs: int) -> IntArray:
-    """Where in the sums each entry of ``H'H`` is."""
+def _positions(n_rules: int, n_inputs: int) -> IntArray:
+    """Position in the flat sums of each entry of ``H'H``."""
     first, second = _triangle(n_rules), _triangle(n_inputs)
     width = n_inputs * (n_inputs + 1) // 2
-    places: IntArray = (first[:, None, :, None] * width + second[None, :, None, :]).ravel()
-    return places
+    positions: IntArray = (first[:, None, :, None] * width + second[None, :, None, :]).ravel()
+    return positions
 
 
 def _triangle(size: int) -> IntArray:
     """Position in an upper triangle of every entry of a symmetric matrix; shape (size, size)."""
-    places = np.zeros((size, size), dtype=np.int64)
-    places[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
-    upper: IntArray = np.maximum(places, places.T)
+    positions = np.zeros((size, size), dtype=np.int64)
+    positions[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+    upper: IntArray = np.maximum(positions, positions.T)
     return upper

@@ -1,37 +1,82 @@
-"""Takagi-Sugeno rules: Gaussian sets around cluster centers, firing strengths, and the features they give."""
+"""Takagi-Sugeno rules: fuzzy sets around cluster centers, firing strengths, and the features they give."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
-from dsfr.core.clustering.fuzzy_c_means import squared_distances
+from dsfr.core.clustering.fuzzy_c_means import FARTHEST, squared_distances
+from dsfr.core.features.gram import FeatureSums, RuleProducts
+from dsfr.core.features.membership import Gaussian, membership_of
+from dsfr.core.scaling.affine import Ranges
 
 MIN_WIDTH = 0.01
 """Narrowest fuzzy set, in units of half a feature's range: a column constant within a cluster has variance 0."""
+MANY_ROWS = 512
+"""From this number of rows on, the Gram matrix is computed from products of strengths and inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One Gaussian set ``exp(-((x - m) / s)^2)`` per rule and feature (paper eq. (1)), in scaled units."""
+    """One fuzzy set per rule and feature, in scaled units; Gaussian sets ``exp(-((x - m) / s)^2)`` are the paper's."""
 
     centers: Array
     widths: Array
+    membership: str = Gaussian.name
+    """Name of the membership function, see `dsfr.core.features.membership`."""
 
-    def features(self, X: Array) -> Array:
-        """The features ``H(X)`` of these rules, see `rule_features`."""
-        return rule_features(X, self)
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Rules:
+        """The rules that `arrays` describes."""
+        name = bytes(arrays["membership"]).decode() if "membership" in arrays else Gaussian.name
+        return cls(arrays["centers"], arrays["widths"], membership_of(name).name)
 
-    def arrays(self) -> dict[str, Array]:
-        """Centers and widths, by name."""
-        return {"centers": self.centers, "widths": self.widths}
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Centers and widths, by name, and the name of the membership function unless it is Gaussian."""
+        arrays: dict[str, npt.NDArray[Any]] = {"centers": self.centers, "widths": self.widths}
+        if self.membership == Gaussian.name:
+            return arrays
+        return arrays | {"membership": np.frombuffer(self.membership.encode(), dtype=np.uint8)}
+
+    @property
+    def rules(self) -> Rules:
+        """These rules."""
+        return self
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled kernels implement the membership function."""
+        return membership_of(self.membership).compiled
 
     @property
     def n_outputs(self) -> int:
         """Number of columns of ``H``: k(d + 1)."""
         return self.centers.size + len(self.centers)
+
+    def features(self, X: Array) -> Array:
+        """The features ``H(X)`` of these rules, see `rule_features`."""
+        return rule_features(X, self)
+
+    def strengths(self, X: Array) -> Array:
+        """Normalised firing strengths, see `firing_strengths`."""
+        return firing_strengths(X, self)
+
+    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+        """``H'H``, ``H'y`` and ``H'1``; for many rows without forming ``H``."""
+        if len(X) < MANY_ROWS:
+            return FeatureSums.of(X, y, self, ranges)
+        return RuleProducts.of(X, y, self, ranges, fast=fast and self.compiled).sums_of_features
+
+    def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
+        """Rows drawn around the centers, within [-1, 1]; ``shares`` of the rules need not sum to 1, None: equal."""
+        n_rules, n_features = self.centers.shape
+        rule = rng.choice(n_rules, n_rows, p=None if shares is None else shares / shares.sum())
+        rows = self.centers[rule] + self.widths[rule] * rng.standard_normal((n_rows, n_features))
+        return np.clip(rows, -1.0, 1.0)
 
 
 def rule_widths(variances: Array, width_scale: float) -> Array:
@@ -39,17 +84,27 @@ def rule_widths(variances: Array, width_scale: float) -> Array:
     return np.maximum(width_scale * np.sqrt(variances), MIN_WIDTH)
 
 
+def log_strengths(X: Array, rules: Rules) -> Array:
+    """Sum over features of log-memberships, not normalised; shape (n, k)."""
+    logs = np.empty((len(X), len(rules.centers)))
+    membership = membership_of(rules.membership)
+    with np.errstate(over="ignore"):
+        for k, (center, width) in enumerate(zip(rules.centers, rules.widths, strict=True)):
+            if rules.membership == Gaussian.name:
+                logs[:, k] = -squared_distances(X / width, (center / width)[None, :])[:, 0]
+            else:
+                logs[:, k] = np.maximum(membership.log((X - center) / width).sum(axis=1), -FARTHEST)
+    return logs
+
+
 def firing_strengths(X: Array, rules: Rules) -> Array:
     """Normalised firing strength of every rule on every row, paper eq. (2); shape (n, k), rows sum to 1.
 
     Computed as a softmax of log-memberships: the plain product underflows to 0/0 far from all centers.
     """
-    log_strength = np.empty((len(X), len(rules.centers)))
-    with np.errstate(over="ignore"):
-        for k, (center, width) in enumerate(zip(rules.centers, rules.widths, strict=True)):
-            log_strength[:, k] = -squared_distances(X / width, (center / width)[None, :])[:, 0]
-    log_strength -= log_strength.max(axis=1, keepdims=True)
-    strength = np.exp(log_strength, out=log_strength)
+    strength = log_strengths(X, rules)
+    strength -= strength.max(axis=1, keepdims=True)
+    np.exp(strength, out=strength)
     strength /= strength.sum(axis=1, keepdims=True)
     return strength
 

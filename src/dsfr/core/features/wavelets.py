@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.features.gram import FeatureSums
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.scaling.affine import Ranges
 
 VANISHED = 100.0
 """``exp(-t^2 / 2)`` is 0 in double precision from ``|t|`` = 39 on."""
@@ -34,6 +37,21 @@ class Wavelets:
     def arrays(self) -> dict[str, Array]:
         """Dilations and translations, by name."""
         return {"dilations": self.dilations, "translations": self.translations}
+
+    compiled = False
+
+    @property
+    def rules(self) -> Rules:
+        """Wavelets are no rules: a ValueError."""
+        raise ValueError("this model has wavelets, not rules: only rules can be explained or simplified")
+
+    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+        """``H'H``, ``H'y`` and ``H'1``."""
+        return FeatureSums.of(X, y, self, ranges)
+
+    def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
+        """Rows anywhere in [-1, 1]."""
+        return rng.uniform(-1.0, 1.0, (n_rows, self.dilations.shape[1]))
 
     @property
     def n_outputs(self) -> int:

@@ -10,14 +10,14 @@ from scipy.spatial import KDTree
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.clustering.fuzzy_c_means import squared_distances
-from dsfr.core.features.basis import Basis
+from dsfr.core.features.basis import FeatureMap
 
 BLOCK_ROWS = 1024
 TIED = 1.0 + 1e-9
 """Distances nearer than this factor are equal: rounding must not decide who is a neighbour."""
 
 
-def laplacian_gram(X: Array, basis: Basis, *, n_neighbors: int | None) -> Array:
+def laplacian_gram(X: Array, basis: FeatureMap, *, n_neighbors: int | None) -> Array:
     """``H'LH`` over the rows of ``X``; ``n_neighbors=None`` joins every row with every other, as in the paper."""
     if len(X) < 2:
         return np.zeros((basis.n_outputs, basis.n_outputs))
@@ -25,7 +25,7 @@ def laplacian_gram(X: Array, basis: Basis, *, n_neighbors: int | None) -> Array:
     return (gram + gram.T) / 2
 
 
-def _neighbor_gram(X: Array, basis: Basis, n_neighbors: int) -> Array:
+def _neighbor_gram(X: Array, basis: FeatureMap, n_neighbors: int) -> Array:
     """Sum of ``w_ij (h_i - h_j)(h_i - h_j)'`` over joined rows, one block of distinct rows after another.
 
     Two rows are joined if one is at most as far from the other as that one's ``n_neighbors``-th nearest row. So ties
@@ -92,7 +92,7 @@ def _edges(
     return csr_array((weights, (sources, columns)), shape=(len(members), len(near))), near
 
 
-def _full_gram(X: Array, basis: Basis) -> Array:
+def _full_gram(X: Array, basis: FeatureMap) -> Array:
     gram = np.zeros((basis.n_outputs, basis.n_outputs))
     for block in row_blocks(len(X), BLOCK_ROWS):
         H = basis.features(X[block])

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dsfr.core.arrays import BLOCK_ROWS, Array, IntArray, row_blocks
-from dsfr.core.features.basis import Basis
+from dsfr.core.features.basis import FeatureMap
 from dsfr.core.threads import each_chunk
 
 POOL_ROWS = 50
@@ -97,7 +97,7 @@ def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = N
     return Pairs(pairs.first, second, pairs.mix), min(far / near, FARTHEST_RATIO) ** 2 if near > 0.0 else 1.0
 
 
-def interpolation_gap(first: Array, second: Array, mix: Array, basis: Basis) -> Array:
+def interpolation_gap(first: Array, second: Array, mix: Array, basis: FeatureMap) -> Array:
     """``B = H(mix U1 + (1-mix) U2) - mix H(U1) - (1-mix) H(U2)``, paper eq. (15); one row per pair."""
     share = mix[:, None]
     rest = 1.0 - share
@@ -107,7 +107,7 @@ def interpolation_gap(first: Array, second: Array, mix: Array, basis: Basis) -> 
     return gap
 
 
-def gap_gram(X: Array, pairs: Pairs, basis: Basis) -> Array:
+def gap_gram(X: Array, pairs: Pairs, basis: FeatureMap) -> Array:
     """``B'B`` over all pairs of rows of ``X``, accumulated in blocks; shape (p, p)."""
 
     def of_block(block: slice) -> Array:
@@ -118,7 +118,7 @@ def gap_gram(X: Array, pairs: Pairs, basis: Basis) -> Array:
 
 
 def consistency_gram(
-    X: Array, basis: Basis, *, n_pairs: int | None, concentration: float, rng: np.random.Generator
+    X: Array, basis: FeatureMap, *, n_pairs: int | None, concentration: float, rng: np.random.Generator
 ) -> Array:
     """``B'B`` of freshly drawn pairs of unlabelled rows ``X``.
 

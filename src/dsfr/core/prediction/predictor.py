@@ -39,7 +39,7 @@ class Predictor:
         ``fast`` says whether to use compiled kernels where there are any; left open, for tables large enough.
         """
         fast = worthwhile(len(X)) if fast is None else fast
-        chunk_fn = self._compiled_chunk if fast and isinstance(self.basis, Rules) else self._plain_chunk
+        chunk_fn = self._compiled_chunk if fast and self.basis.compiled else self._plain_chunk
         parts = each_chunk(lambda chunk: chunk_fn(self.within_limits(X[chunk])), len(X))
         return self.target_mean + self.target_scale * np.concatenate([np.empty(0), *parts])
 

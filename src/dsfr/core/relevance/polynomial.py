@@ -17,7 +17,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array, IntArray
+from dsfr.core.features.gram import FeatureSums
 from dsfr.core.relevance.slopes import LEAST_RELEVANCE
+from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.evidence import SMALLEST_CURVATURE, SMALLEST_NOISE
 from dsfr.core.solve.statistics import Statistics
 
@@ -72,9 +74,9 @@ class Polynomial:
         products = [Z[:, first] * Z[:, second]] if self.n_outputs > 1 + HIGHEST_POWER * d else []
         return np.concatenate([np.ones((len(X), 1)), X, *higher, *products], axis=1)
 
-    def arrays(self) -> dict[str, Array]:
-        """The powers, by name."""
-        return {"powers": self.powers.astype(np.float64)}
+    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+        """``H'H``, ``H'y`` and ``H'1``."""
+        return FeatureSums.of(X, y, self, ranges)
 
 
 def bend_relevance(polynomial: Polynomial, total: Statistics) -> Array | None:

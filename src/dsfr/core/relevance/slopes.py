@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.features.membership import Gaussian, membership_of
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 
 LEAST_RELEVANCE = 0.02
@@ -20,15 +21,21 @@ def slopes(X: Array, rules: Rules, weights: Array) -> Array:
     """Gradient of the model at every scaled row; shape (n, d).
 
     With strengths ``p_k``, lines ``g_k`` and the prediction ``f = sum p_k g_k``, the slope along feature j is
-    ``sum_k p_k w_kj - 2 sum_k p_k (g_k - f) (x_j - m_kj) / s_kj^2``.
+    ``sum_k p_k w_kj + sum_k p_k (g_k - f) l'(z_kj) / s_kj``, where ``l`` is the logarithm of the membership function.
     """
     lines = weights.reshape(len(rules.centers), -1)
     strengths = firing_strengths(X, rules)
     values = lines[:, 0] + X @ lines[:, 1:].T
     predictions = np.einsum("nk,nk->n", strengths, values)
     pulls = strengths * (values - predictions[:, None])
-    precisions = rules.widths**-2.0
     gradient: Array = strengths @ lines[:, 1:]
+    if rules.membership != Gaussian.name:
+        membership = membership_of(rules.membership)
+        for k, (center, width) in enumerate(zip(rules.centers, rules.widths, strict=True)):
+            gradient += pulls[:, k : k + 1] * membership.slope((X - center) / width) / width
+        return gradient
+    # Gaussian sets: l'(z) = -2z, two matrix products instead of a loop over rules.
+    precisions = rules.widths**-2.0
     gradient -= 2.0 * (X * (pulls @ precisions) - pulls @ (rules.centers * precisions))
     return gradient
 

@@ -80,6 +80,13 @@ def scale_features(X: Array, ranges: Ranges) -> Array:
     return np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
 
 
+def shift_and_unit(ranges: Ranges | None, n_columns: int) -> tuple[Array, Array]:
+    """What scaling subtracts and divides by; 0 and 1 without ranges."""
+    if ranges is None:
+        return np.zeros(n_columns), np.ones(n_columns)
+    return ranges.midpoints, ranges.half_widths
+
+
 def scaled_blocks(X: Array, ranges: Ranges | None) -> Iterator[Array]:
     """Blocks of rows, scaled one at a time; as they are where there are no ranges."""
     for block in row_blocks(len(X)):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array, row_blocks
-from dsfr.core.features.basis import Basis
+from dsfr.core.features.basis import FeatureMap
 from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.solve.statistics import Quadratic
 
@@ -22,14 +22,14 @@ def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array) -> Arr
     return residuals
 
 
-def leave_one_out_residuals(X: Array, y: Array, basis: Basis, quadratic: Quadratic, ridge: float) -> Array:
+def leave_one_out_residuals(X: Array, y: Array, basis: FeatureMap, quadratic: Quadratic, ridge: float) -> Array:
     """`left_out_residuals` of every labelled row, with ``C = curvature + ridge I``; shape (n,), in blocks.
 
     Parameters
     ----------
     X, y : arrays of shape (n, d) and (n,)
         The labelled rows, scaled, and their standardised targets: those the quadratic was made of.
-    basis : Basis
+    basis : FeatureMap
         Maps rows to features.
     quadratic : Quadratic
         Squared errors plus the penalty on unlabelled rows.

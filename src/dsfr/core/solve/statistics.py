@@ -8,15 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dsfr.core.arrays import SUM_ROWS, Array
-from dsfr.core.features.basis import Basis
-from dsfr.core.features.gram import RuleProducts
-from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.core.features.basis import FeatureMap
+from dsfr.core.features.gram import FeatureSums
+from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.threads import each_chunk
-
-MANY_ROWS = 512
-"""Labelled rows of a chunk from which on products of rules are worth their preparation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +38,28 @@ class Statistics:
         return cls(square, column, column, square, 0.0, 0.0, 0.0)
 
     @classmethod
-    def of(cls, X: Array, y: Array, basis: Basis, unlabeled_gram: Array | None = None) -> Statistics:
+    def of(cls, X: Array, y: Array, basis: FeatureMap, unlabeled_gram: Array | None = None) -> Statistics:
         """Statistics of labelled rows ``X`` with targets ``y``, accumulated in blocks."""
         total = sum(cls.parts(X, y, basis), cls.none(basis.n_outputs))
         return total if unlabeled_gram is None else replace(total, unlabeled_gram=unlabeled_gram)
 
     @classmethod
     def parts(
-        cls, X: Array, y: Array, basis: Basis, ranges: Ranges | None = None, *, fast: bool = False
+        cls, X: Array, y: Array, basis: FeatureMap, ranges: Ranges | None = None, *, fast: bool = False
     ) -> Iterator[Statistics]:
         """Statistics of each chunk of rows, scaled first if ``ranges`` are given; NaN targets do not count."""
 
         def of_chunk(chunk: slice) -> Statistics:
             labeled = ~np.isnan(y[chunk])
             rows, targets = X[chunk][labeled], y[chunk][labeled]
-            if isinstance(basis, Rules) and len(rows) >= MANY_ROWS:
-                products = RuleProducts.of(rows, targets, basis, ranges, fast=fast)
-                return cls._of_sums(products.gram, products.moment, products.feature_sum, targets)
-            H = basis.features(rows if ranges is None else scale_features(rows, ranges))
-            return cls._of_sums(H.T @ H, H.T @ targets, H.sum(axis=0), targets)
+            return cls._of_sums(basis.sums(rows, targets, ranges, fast=fast), targets)
 
         return each_chunk(of_chunk, len(y), SUM_ROWS)
 
     @classmethod
-    def _of_sums(cls, gram: Array, moment: Array, feature_sum: Array, y: Array) -> Statistics:
-        return cls(gram, moment, feature_sum, np.zeros_like(gram), float(len(y)), float(y.sum()), float(y @ y))
+    def _of_sums(cls, sums: FeatureSums, y: Array) -> Statistics:
+        penalty = np.zeros_like(sums.gram)
+        return cls(sums.gram, sums.moment, sums.feature_sum, penalty, float(len(y)), float(y.sum()), float(y @ y))
 
     def __add__(self, other: Statistics) -> Statistics:
         return Statistics(

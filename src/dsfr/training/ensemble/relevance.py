@@ -20,7 +20,7 @@ from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.messages import pack, pack_statistics, scalar, told_ranges, unpack, unpack_statistics
+from dsfr.training.messages import pack, pack_statistics, scalar, told_ranges, unpack_statistics
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
@@ -45,7 +45,7 @@ def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
 
 def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared slopes of a model along each feature, over all own rows."""
-    rules, ranges, total = unpack(Rules, broadcast), told_ranges(memory, broadcast), np.zeros(shard.n_features)
+    rules, ranges, total = Rules.of_arrays(broadcast), told_ranges(memory, broadcast), np.zeros(shard.n_features)
     for X, _ in shard.batches():
         for block in row_blocks(len(X)):
             total += (slopes(scale_features(X[block], ranges), rules, broadcast["weights"]) ** 2).sum(axis=0)

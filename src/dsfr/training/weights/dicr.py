@@ -199,7 +199,7 @@ def _metric_of(message: tuple[tuple[str, tuple[int, ...], bytes], ...], seed: in
     """Made once by all the agents of a process."""
     told = {name: np.frombuffer(numbers).reshape(shape) for name, shape, numbers in message}
     return metric_of_rules(
-        unpack(Rules, told),
+        Rules.of_arrays(told),
         None,
         n_labeled=float(told["labeled_each"]),
         n_pairs=float(told["pairs_each"]),
