@@ -151,12 +151,12 @@ def test_stand_in_rows_have_the_model_s_mean_and_spread_and_lie_within_its_range
     predictor = predictor_of(seed, width=0.2)
     predictor.basis.centers[:] *= 0.3
     base = RuleBase.of([(1.0, predictor)], [width_scale])
-    rows = base.stand_in_rows()
+    rows = base.synthetic_rows()
     assert (rows >= predictor.ranges.low).all()
     assert (rows <= predictor.ranges.high).all()
     spread = predictor.ranges.high - predictor.ranges.low
     assert np.abs(rows.mean(axis=0) - base.typical_row).max() <= 0.02 * spread.max()
-    np.testing.assert_array_equal(rows, base.stand_in_rows())
+    np.testing.assert_array_equal(rows, base.synthetic_rows())
     within = base.shares @ (base.widths / width_scale) ** 2 + base.shares @ (base.centers - base.typical_row) ** 2
     np.testing.assert_allclose(rows.std(axis=0), np.sqrt(within), rtol=0.1)
 

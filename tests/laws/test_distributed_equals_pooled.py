@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from dsfr.core.clustering.fuzzy_c_means import ClusterSpread, ClusterSums, fuzzy_c_means
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances, fuzzy_c_means
 from dsfr.core.features.takagi_sugeno import rule_widths
 from dsfr.core.scaling.affine import scale_features
 from dsfr.engines import InProcessEngine
@@ -73,7 +73,7 @@ def test_exact_clusters_equal_the_pooled_fuzzy_c_means(seed, n_agents, fuzzifier
     Z = scale_features(X, population.ranges)
     pooled = fuzzy_c_means(Z, start, fuzzifier=fuzzifier, tol=told.tol, max_rounds=told.max_rounds)
     np.testing.assert_allclose(rules.centers, pooled, atol=1e-9)
-    spread = ClusterSpread.of(Z, pooled, fuzzifier)
+    spread = ClusterVariances.of(Z, pooled, fuzzifier)
     np.testing.assert_allclose(rules.widths, rule_widths(spread.variances, width_scale), atol=1e-8)
     np.testing.assert_allclose(shares, spread.mass / spread.mass.sum(), atol=1e-8)
 
@@ -208,6 +208,6 @@ def test_the_paper_s_widths_average_local_variances_by_agent_size(seed, n_agents
     training, _ = train_on(X, y, owners, **told)
     centers, ranges = training.predictor.basis.centers, training.predictor.ranges
     shards = make_shards(X, y, owners).values()
-    local = [(s.n_samples, ClusterSpread.of(scaled(s, ranges), centers, 2.0).variances) for s in shards]
+    local = [(s.n_samples, ClusterVariances.of(scaled(s, ranges), centers, 2.0).variances) for s in shards]
     pooled = sum(n * variances for n, variances in local) / len(y)
     np.testing.assert_allclose(training.predictor.basis.widths, rule_widths(pooled, 1.0), atol=1e-9)

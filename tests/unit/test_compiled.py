@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dsfr.core import compiled
 from dsfr.core.clustering.fuzzy_c_means import (
-    ClusterSpread,
     ClusterSums,
+    ClusterVariances,
     membership_powers,
     memberships,
     squared_distances,
@@ -39,7 +39,7 @@ def total(kind, X, centers, fuzzifier, ranges, *, fast):
 @given(seed=seeds, fuzzifier=fuzzifiers, **sizes)
 def test_sums_over_clusters_are_the_same(seed, fuzzifier, n, d, k):
     X, ranges, centers = make(seed, n, d, k)
-    for kind in (ClusterSums, ClusterSpread):
+    for kind in (ClusterSums, ClusterVariances):
         ours = total(kind, X, centers, fuzzifier, ranges, fast=True)
         plain = total(kind, X, centers, fuzzifier, ranges, fast=False)
         for name in kind.__slots__:

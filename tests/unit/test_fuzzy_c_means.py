@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.clustering.fuzzy_c_means import ClusterSpread, ClusterSums, fuzzy_c_means, memberships, seed_centers
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances, fuzzy_c_means, memberships, seed_centers
 
 seeds = st.integers(0, 10_000)
 fuzzifiers = st.one_of(st.floats(1.01, 5.0), st.sampled_from([1.1, 2.0]))
@@ -78,7 +78,7 @@ def test_the_objective_never_rises(seed, fuzzifier):
 @given(seeds, fuzzifiers, st.integers(0, 40))
 def test_sums_of_a_split_add_to_those_of_the_whole(seed, fuzzifier, cut):
     X, centers = rows_and_centers(seed)
-    for kind in (ClusterSums, ClusterSpread):
+    for kind in (ClusterSums, ClusterVariances):
         parts = kind.of(X[:cut], centers, fuzzifier) + kind.of(X[cut:], centers, fuzzifier)
         whole = kind.of(X, centers, fuzzifier)
         for name in kind.__slots__:
@@ -97,7 +97,7 @@ def test_an_empty_cluster_keeps_its_center_and_has_no_spread(seed, fuzzifier):
     rows = np.repeat(centers[:1], 5, axis=0)  # all rows on the first center: the others are empty
     sums = ClusterSums.of(rows, centers, fuzzifier)
     np.testing.assert_allclose(sums.centers(centers), centers, atol=1e-15)
-    spread = ClusterSpread.of(rows, centers, fuzzifier)
+    spread = ClusterVariances.of(rows, centers, fuzzifier)
     assert (spread.variances == 0.0).all()
 
 
@@ -106,7 +106,7 @@ def test_variances_are_weighted_variances_about_the_centers(seed, fuzzifier):
     X, centers = rows_and_centers(seed)
     weights = memberships(X, centers, fuzzifier) ** fuzzifier
     expected = [np.average((X - m) ** 2, axis=0, weights=w) for m, w in zip(centers, weights.T, strict=True)]
-    np.testing.assert_allclose(ClusterSpread.of(X, centers, fuzzifier).variances, expected, rtol=1e-9)
+    np.testing.assert_allclose(ClusterVariances.of(X, centers, fuzzifier).variances, expected, rtol=1e-9)
 
 
 @given(seeds, st.integers(1, 8))

@@ -1,4 +1,4 @@
-"""Descent with a memory: what it accepts, what it learns, and that it falls back to plain steps."""
+"""LBFGS with a memory: what it accepts, what it learns, and that it falls back to plain steps."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums
-from dsfr.core.solve.lbfgs import MOST_TRIES, Descent, Evaluation
+from dsfr.core.solve.lbfgs import LBFGS, MAX_BACKTRACKS, Evaluation
 from tests.tables import make_table
 
 seeds = st.integers(0, 10_000)
@@ -32,7 +32,7 @@ def search(function, descent, point, rounds):
 @given(seeds)
 def test_the_first_step_is_the_plain_one(seed):
     function, _ = quadratic(seed)
-    first, second = search(function, Descent(10), np.ones(6), 2)
+    first, second = search(function, LBFGS(10), np.ones(6), 2)
     np.testing.assert_allclose(second.point, first.point - first.gradient / first.curvature)
 
 
@@ -40,7 +40,7 @@ def test_the_first_step_is_the_plain_one(seed):
 def test_a_quadratic_is_solved_in_far_fewer_rounds_than_by_plain_steps(seed):
     function, solution = quadratic(seed)
     far = np.linalg.norm(solution - 1.0)
-    found = [np.linalg.norm(seen.point - solution) for seen in search(function, Descent(10), np.ones(6), 60)]
+    found = [np.linalg.norm(seen.point - solution) for seen in search(function, LBFGS(10), np.ones(6), 60)]
     assert min(found) < 1e-6 * far
     plain = np.ones(6)
     for _ in range(60):
@@ -52,7 +52,7 @@ def test_a_quadratic_is_solved_in_far_fewer_rounds_than_by_plain_steps(seed):
 @given(seeds, st.floats(1.05, 3.0), st.integers(2, 5))
 def test_clusters_end_where_no_step_of_fuzzy_c_means_moves_them(seed, fuzzifier, n_rules):
     X = 2.0 * make_table(seed)[0] - 1.0
-    descent, centers = Descent(10), X[:n_rules].copy()
+    descent, centers = LBFGS(10), X[:n_rules].copy()
     for _ in range(400):
         sums = ClusterSums.of(X, centers, fuzzifier)
         if settled := np.abs(sums.centers(centers) - centers).max() < 1e-8:
@@ -64,7 +64,7 @@ def test_clusters_end_where_no_step_of_fuzzy_c_means_moves_them(seed, fuzzifier,
 @given(seeds)
 def test_accepted_values_never_rise(seed):
     X = 2.0 * make_table(seed)[0] - 1.0
-    descent, centers, accepted = Descent(10), X[:4].copy(), []
+    descent, centers, accepted = LBFGS(10), X[:4].copy(), []
     for _ in range(30):
         centers = descent.advance(ClusterSums.of(X, centers, 1.1).evaluation(centers)).reshape(centers.shape)
         accepted.append(descent._accepted.value)
@@ -85,19 +85,19 @@ def test_an_empty_cluster_stays_where_it_is():
     X, centers = np.zeros((5, 1)), np.array([[0.5], [1e9]])
     sums = ClusterSums(np.array([5.0, 0.0]), np.array([[1.0], [0.0]]), 1.0)
     assert ClusterSums.of(X, centers, 1.1).mass[1] < 1e-100
-    moved = Descent(10).advance(sums.evaluation(centers))
+    moved = LBFGS(10).advance(sums.evaluation(centers))
     np.testing.assert_allclose(moved, [0.2, 1e9])
     none = ClusterSums(np.zeros(2), np.zeros((2, 1)), 0.0)
-    np.testing.assert_array_equal(Descent(10).advance(none.evaluation(centers)), centers.ravel())
+    np.testing.assert_array_equal(LBFGS(10).advance(none.evaluation(centers)), centers.ravel())
 
 
 def test_steps_that_are_too_long_are_shortened_and_in_the_end_taken_plainly():
     function, _ = quadratic(0)
-    descent = Descent(10)
+    descent = LBFGS(10)
     for _ in search(function, descent, np.ones(6), 4):
         pass
     accepted, lengths = descent._accepted, [descent._length]
-    for _ in range(MOST_TRIES - 1):
+    for _ in range(MAX_BACKTRACKS - 1):
         descent.advance(Evaluation(accepted.point, accepted.value + 1.0, accepted.gradient, accepted.curvature))
         lengths.append(descent._length)
     ratios = np.divide(lengths[1:], lengths[:-1])
@@ -107,7 +107,7 @@ def test_steps_that_are_too_long_are_shortened_and_in_the_end_taken_plainly():
 
 
 def test_only_what_curves_upwards_is_learnt_and_memory_is_bounded():
-    descent = Descent(2)
+    descent = LBFGS(2)
     for value, gradient in ((0.0, 1.0), (-1.0, 2.0), (-2.0, 1.0), (-3.0, 0.5), (-4.0, 0.2)):
         point = np.array([-value])
         # Along +x the gradient first grows downwards (concave), then shrinks.
@@ -118,8 +118,8 @@ def test_only_what_curves_upwards_is_learnt_and_memory_is_bounded():
 
 def test_no_step_but_a_plain_one_is_longer_than_allowed():
     function, _ = quadratic(3)
-    free = [seen.point for seen in search(function, Descent(10), np.ones(6), 12)]
-    held = [seen.point for seen in search(function, Descent(10, 0.05), np.ones(6), 12)]
+    free = [seen.point for seen in search(function, LBFGS(10), np.ones(6), 12)]
+    held = [seen.point for seen in search(function, LBFGS(10, 0.05), np.ones(6), 12)]
     np.testing.assert_array_equal(free[:2], held[:2])
     assert np.abs(np.diff(free[1:], axis=0)).max() > 0.1
     assert np.abs(np.diff(held[1:], axis=0)).max() < 0.1 + 1e-12
@@ -127,7 +127,7 @@ def test_no_step_but_a_plain_one_is_longer_than_allowed():
 
 def test_after_a_restart_nothing_is_known():
     function, _ = quadratic(1)
-    descent = Descent(10)
+    descent = LBFGS(10)
     for _ in search(function, descent, np.ones(6), 5):
         pass
     descent.restart()
@@ -138,7 +138,7 @@ def test_after_a_restart_nothing_is_known():
 def learnt(seed=0, rounds=5):
     """A descent that has learnt a few steps, and the last evaluation that it accepted."""
     function, _ = quadratic(seed)
-    descent = Descent(10)
+    descent = LBFGS(10)
     for _ in search(function, descent, np.ones(6), rounds):
         pass
     return descent, descent._accepted
@@ -151,7 +151,7 @@ def test_the_last_step_would_have_been_foreseen(seed):
     step, change = descent._steps[-1], descent._changes[-1]
 
     def downhill(gradient):
-        return descent._downhill(Evaluation(at.point, at.value, gradient, at.curvature))
+        return descent._direction_at(Evaluation(at.point, at.value, gradient, at.curvature))
 
     np.testing.assert_allclose(downhill(change), -step, rtol=1e-6, atol=1e-9 * np.abs(step).max())
     inverse = -np.array([downhill(axis) for axis in np.eye(6)])
@@ -161,11 +161,11 @@ def test_the_last_step_would_have_been_foreseen(seed):
 
 def test_the_metric_is_rescaled_to_what_was_learnt():
     """One step shows a curvature of 1 where the metric says 100: it is then taken to be 1 across the step as well."""
-    descent, metric = Descent(10), np.full(2, 100.0)
+    descent, metric = LBFGS(10), np.full(2, 100.0)
     descent.advance(Evaluation(np.array([1.0, 0.0]), 0.5, np.array([1.0, 0.0]), metric))
     descent.advance(Evaluation(np.array([0.99, 0.0]), 0.490, np.array([0.99, 0.0]), metric))
     seen = Evaluation(np.zeros(2), 0.0, np.array([0.0, 1.0]), metric)
-    np.testing.assert_allclose(descent._downhill(seen), [0.0, -1.0])
+    np.testing.assert_allclose(descent._direction_at(seen), [0.0, -1.0])
 
 
 def test_a_step_must_fall_by_a_part_of_what_the_slope_promises():
@@ -182,7 +182,7 @@ def test_a_step_must_fall_by_a_part_of_what_the_slope_promises():
 def test_a_plain_step_is_accepted_whatever_rounding_says():
     function, _ = quadratic(2)
     first = function(np.ones(6))
-    descent = Descent(10)
+    descent = LBFGS(10)
     point = descent.advance(first)
     descent.advance(Evaluation(point, first.value + 1e-3, first.gradient / 2, first.curvature))
     assert descent._accepted.point is point

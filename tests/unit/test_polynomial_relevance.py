@@ -11,7 +11,7 @@ from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
 
 from dsfr.core.relevance.polynomial import MOST_TERMS, USUAL_LOG_BEND, Polynomial, _BendEvidence, bend_relevance
-from dsfr.core.relevance.slopes import LEAST_RELEVANCE
+from dsfr.core.relevance.slopes import MIN_RELEVANCE
 from dsfr.core.solve.statistics import Statistics
 
 seeds = st.integers(0, 10_000)
@@ -32,7 +32,7 @@ def test_a_bent_feature_is_relevant_and_a_linear_one_is_not(seed):
     found = bend_relevance(polynomial, Statistics.of(X, y, polynomial))
     assert found[0] == 1.0
     assert (found[1:] < 0.5).all()
-    assert (found >= LEAST_RELEVANCE).all()
+    assert (found >= MIN_RELEVANCE).all()
 
 
 @settings(max_examples=10)

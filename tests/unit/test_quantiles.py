@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.scaling.quantiles import MOST_ROUNDS, N_THRESHOLDS, Brackets, counts_below
+from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, counts_below
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
@@ -18,7 +18,7 @@ def search(values, levels):
     """Lower and upper quantile of one column."""
     wanted = np.ceil(np.array(levels) * len(values))
     brackets = Brackets(np.full(2, values.min()), np.full(2, values.max()))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         counts = np.stack([counts_below(values, row) for row in brackets.thresholds()])
         brackets = brackets.narrowed(counts, wanted)
         if brackets.are_narrow():

@@ -48,7 +48,7 @@ def test_where_features_lie_is_within_the_limits_if_there_are_any(seed):
     for known, domain in ((None, predictor.ranges), (limits, limits)):
         base = RuleBase.of([(1.0, replace(predictor, limits=known))])
         assert base.domain is domain
-        rows = base.stand_in_rows()
+        rows = base.synthetic_rows()
         assert (rows >= domain.low).all()
         assert (rows <= domain.high).all()
         assert (rows == domain.low).any()  # sets as wide as these reach beyond, and are cut off

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.relevance.slopes import LEAST_RELEVANCE, effective_features, relevance, slopes
+from dsfr.core.relevance.slopes import MIN_RELEVANCE, effective_features, relevance, slopes
 
 
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 5))
@@ -21,7 +21,7 @@ def test_slopes_are_the_derivatives(seed, n_rules, n_features):
 
 def test_relevance_is_relative_to_the_steepest_feature_and_leaves_none_out():
     found = relevance(np.array([4.0, 1.0, 0.0]))
-    np.testing.assert_allclose(found, [1.0, 0.5, LEAST_RELEVANCE])
+    np.testing.assert_allclose(found, [1.0, 0.5, MIN_RELEVANCE])
 
 
 def test_a_flat_model_finds_all_features_equally_relevant():

@@ -1,4 +1,4 @@
-"""The array type of the core, and how a long table is walked through."""
+"""Array types, and iteration over the rows of a long table in blocks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,13 +10,13 @@ Array = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 BLOCK_ROWS = 2048
-"""Rows worked on at once: temporaries of a block stay in the processor's cache, whatever the table's length."""
+"""Rows per block: temporaries of a block stay in the processor's cache, whatever the length of the table."""
 CHUNK_ROWS = 2 * BLOCK_ROWS
-"""Rows of one partial sum. Sums are added chunk by chunk in the rows' order, so that neither the number of threads nor
-the size of the batches in which rows arrive has any effect on a result."""
+"""Rows per partial sum. Partial sums are added in the order of the rows, so results depend neither on the number of
+threads nor on the size of the batches in which rows arrive."""
 
 SUM_ROWS = 4 * CHUNK_ROWS
-"""Rows of one partial sum of large matrices, of which fewer should be added up. Batches of rows are multiples of it."""
+"""Rows per partial sum of large matrices, which are expensive to add. Batches are multiples of it."""
 
 
 def row_blocks(n_rows: int, block_rows: int = BLOCK_ROWS) -> Iterator[slice]:
@@ -30,12 +30,12 @@ def row_blocks(n_rows: int, block_rows: int = BLOCK_ROWS) -> Iterator[slice]:
 
 
 def as_floats(values: Any, name: str) -> Array:
-    """Anything array-like as numbers, NaN where a data frame's column has a missing value of its own.
+    """Convert array-likes to floats; missing values of a data frame become NaN.
 
     Raises
     ------
     ValueError
-        With ``name``, if these are no numbers.
+        Naming ``name``, if a value is not a number.
     """
     try:
         if hasattr(values, "to_numpy") and hasattr(values, "isna"):

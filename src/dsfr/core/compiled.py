@@ -1,7 +1,7 @@
-"""Kernels for large tables, compiled by numba where it is installed; the same mathematics as their numpy counterparts.
+"""Kernels for large tables, compiled by numba where it is installed; equal to their numpy counterparts up to rounding.
 
-Rows are taken in tiles of `TILE`, turned so that every loop runs along the rows of a tile: such loops become vector
-instructions, and a tile never leaves the nearest cache. numba is imported when first needed: it takes a second.
+Rows are processed in tiles of `TILE`, transposed so that inner loops run along the rows of a tile: these loops are
+vectorised, and a tile stays in the first-level cache. numba is imported on first use, which takes a second.
 """
 
 # Kernels are untyped because numba infers their types.
@@ -18,15 +18,15 @@ from dsfr.core.arrays import Array
 
 TILE = 64
 WORTHWHILE_ROWS = 100_000
-"""Rows from which on compiled kernels gain more than loading them costs."""
-FARTHEST_ROW, FARTHEST_SINGLE = 1e100, 1e15
-"""Scaled rows are cut off there, in double and in single precision, so that squares stay finite."""
+"""From this number of rows on, compiled kernels gain more than loading them costs."""
+MAX_SCALED, MAX_SCALED_SINGLE = 1e100, 1e15
+"""Bounds of scaled values in double and in single precision, so that squares stay finite."""
 
 LOG_2 = 0.6931471805599453
 SMALLEST_LOG = -700.0
-"""Exponentials of less would not be normal numbers; they count as this one, which is nothing beside the largest, 1."""
+"""Lower bound of exponents: smaller exponentials would be denormal. The largest exponential is 1."""
 BITS_OF_ROOT_HALF = 0x3FE6A09E667F3BCD
-"""``sqrt(1/2)`` as an integer: mantissas are taken from there to ``sqrt(2)``."""
+"""Bit pattern of ``sqrt(1/2)``: mantissas are normalised to the range from ``sqrt(1/2)`` to ``sqrt(2)``."""
 
 
 @cache
@@ -36,7 +36,7 @@ def available() -> bool:
 
 
 def worthwhile(n_rows: int) -> bool:
-    """Whether a table of so many rows is worth loading compiled kernels, and they are there."""
+    """Whether compiled kernels are installed and pay off for a table of this length."""
     return n_rows >= WORTHWHILE_ROWS and available()
 
 
@@ -82,13 +82,13 @@ def inverse_roots(values: Array, order: int) -> Array:
 
 
 class _Kernels:
-    """The compiled functions; compiling once per machine, as numba keeps the result."""
+    """The compiled functions. numba caches them on disk, so they are compiled once per machine."""
 
     def __init__(self) -> None:
         njit, register = import_module("numba").njit, import_module("numba.extending").register_jitable
-        # Rounding differs from numpy's anyway, so sums may be reordered; infinity keeps its meaning.
+        # Sums may be reordered, since rounding differs from numpy's anyway; infinities are respected.
         options = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-        # What kernels call is compiled into them and not kept by itself: kept, it could not be called from Python.
+        # Inner functions are compiled into the kernels; cached separately they could not be called from Python.
         inner = options | {"cache": False}
         for part in (_inverse_roots, _scale_tile, _tile_distances, _tile_powers, _tile_roots, _add_tile, _add_squares):
             register(**inner)(part)
@@ -105,7 +105,7 @@ def _kernels() -> _Kernels:
 
 
 def _inverse_roots(values, order, roots, scratch):
-    """``values^(-1/order)`` from the series of logarithm and exponential, in loops that become vector instructions."""
+    """``values^(-1/order)`` by series of logarithm and exponential, in loops that vectorise."""
     mantissas, exponents = scratch
     bits, bits_of_mantissas = values.view(np.int64), mantissas.view(np.int64)
     for t in range(len(values)):
@@ -119,7 +119,7 @@ def _inverse_roots(values, order, roots, scratch):
         series = 1 / 11 + q * (1 / 13 + q * (1 / 15 + q * series))
         series = 1 / 5 + q * (1 / 7 + q * (1 / 9 + q * series))
         series = 1.0 + q * (1 / 3 + q * series)
-        # A sixteenth of the exponent is small enough for a short series; four squarings follow.
+        # A sixteenth of the exponent allows a short series; four squarings restore it.
         z = (exponents[t] * LOG_2 + 2.0 * s * series) / (-16.0 * order)
         grown = 1.0 + z * (1 / 9) * (1.0 + z * (1 / 10) * (1.0 + z * (1 / 11) * (1.0 + z * (1 / 12))))
         grown = 1.0 + z * (1 / 5) * (1.0 + z * (1 / 6) * (1.0 + z * (1 / 7) * (1.0 + z * (1 / 8) * grown)))
@@ -130,7 +130,7 @@ def _inverse_roots(values, order, roots, scratch):
 
 
 def _scale_tile(X, start, n_here, shift, scaling, limit, x):
-    """Scaled rows of a tile, one feature after the other; rows beyond the last stay as they are."""
+    """Scale the rows of a tile, feature by feature; slots beyond the last row keep their values."""
     for j in range(X.shape[1]):
         for t in range(n_here):
             x[j, t] = min(max((X[start + t, j] - shift[j]) * scaling[j], -limit), limit)
@@ -147,7 +147,7 @@ def _tile_distances(x, centers, distances, nearest):
             for t in range(TILE):
                 gap = x[j, t] - centers[k, j]
                 distance[t] += gap * gap
-        # Four features at a time, so that a sum is loaded and stored once for four.
+        # Four features per pass: the sum is loaded and stored once for four.
         for j in range(n_features % 4, n_features, 4):
             m0, m1, m2, m3 = centers[k, j], centers[k, j + 1], centers[k, j + 2], centers[k, j + 3]
             for t in range(TILE):
@@ -158,7 +158,7 @@ def _tile_distances(x, centers, distances, nearest):
 
 
 def _tile_powers(ratios, nearest, fuzzifier, power, weights, factor, scale):
-    """Turns distances into ratios ``r`` of the nearest to each; powers ``r^p``, and their sum over centers."""
+    """Replace distances by ratios ``r`` of the nearest to each; compute powers ``r^p`` and their sum over centers."""
     one, zero = ratios.dtype.type(1.0), ratios.dtype.type(0.0)
     scale[:] = 0.0
     for k in range(len(ratios)):
@@ -235,7 +235,7 @@ def _add_squares(weights, x, centers, total):
 def _cluster_sums(X, shift, unit, centers, fuzzifier, power, squares):
     n_rows, n_features = X.shape
     n_centers = len(centers)
-    limit = X.dtype.type(FARTHEST_ROW if X.itemsize == 8 else FARTHEST_SINGLE)
+    limit = X.dtype.type(MAX_SCALED if X.itemsize == 8 else MAX_SCALED_SINGLE)
     mass, total, objective = np.zeros(n_centers), np.zeros((n_centers, n_features)), 0.0
     x, scaling = np.zeros((n_features, TILE), X.dtype), X.dtype.type(1.0) / unit
     ratios, weights = np.empty((n_centers, TILE), X.dtype), np.empty((n_centers, TILE), X.dtype)
@@ -270,7 +270,7 @@ def _strengths(X, start, n_here, shift, scaling, centers, sharpness, x, strength
     n_rules, n_features = centers.shape
     nearest, total, powers_of_two = scratch
     bits = powers_of_two.view(np.int64)
-    _scale_tile(X, start, n_here, shift, scaling, FARTHEST_ROW, x)
+    _scale_tile(X, start, n_here, shift, scaling, MAX_SCALED, x)
     nearest[:] = np.inf
     for k in range(n_rules):
         strength = strengths[k]

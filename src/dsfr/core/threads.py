@@ -1,4 +1,4 @@
-"""Chunks of rows on several threads, with results in the order of the rows."""
+"""Map over chunks of rows on several threads, with results in the order of the rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dsfr.core.arrays import CHUNK_ROWS, row_blocks
 
 T = TypeVar("T")
 
-MOST_PER_TASK = 8
-"""Chunks that a thread works on before it reports: few enough to share work evenly, and to keep few results waiting."""
+MAX_CHUNKS_PER_TASK = 8
+"""Chunks per task of the thread pool: few enough for even load and few pending results."""
 
 
 def each_chunk(work: Callable[[slice], T], n_rows: int, chunk_rows: int = CHUNK_ROWS) -> Iterator[T]:
-    """What ``work`` makes of every chunk of rows, in order; several at once where there are processors for it.
+    """Apply ``work`` to every chunk of rows and yield the results in order, computed in parallel.
 
     Chunks do not depend on the number of threads, so neither does a sum over them. Few results are in memory at a time.
     """
@@ -27,7 +27,7 @@ def each_chunk(work: Callable[[slice], T], n_rows: int, chunk_rows: int = CHUNK_
     if workers < 2:
         yield from map(work, chunks)
         return
-    size = min(max(len(chunks) // (4 * workers), 1), MOST_PER_TASK)
+    size = min(max(len(chunks) // (4 * workers), 1), MAX_CHUNKS_PER_TASK)
     pool, waiting = _pool(workers, os.getpid()), deque[Future[list[T]]]()
     for run in row_blocks(len(chunks), size):
         waiting.append(pool.submit(_run, work, chunks[run]))
@@ -38,11 +38,11 @@ def each_chunk(work: Callable[[slice], T], n_rows: int, chunk_rows: int = CHUNK_
 
 
 def n_threads() -> int:
-    """Threads for chunks of rows: ``DSFR_THREADS`` or ``OMP_NUM_THREADS`` if set, else all processors we may use."""
+    """Number of threads: ``DSFR_THREADS`` or ``OMP_NUM_THREADS`` if set, else the processors of this process."""
     for name in ("DSFR_THREADS", "OMP_NUM_THREADS"):
-        told = os.environ.get(name, "")
-        if told.isdecimal() and int(told) > 0:
-            return int(told)
+        value = os.environ.get(name, "")
+        if value.isdecimal() and int(value) > 0:
+            return int(value)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -52,5 +52,5 @@ def _run(work: Callable[[slice], T], chunks: Sequence[slice]) -> list[T]:
 
 @cache
 def _pool(size: int, process: int) -> ThreadPoolExecutor:
-    """One pool for a number of threads; a forked process has none of its parent's threads and gets its own."""
+    """Thread pool of this size; keyed by process, because a forked process does not inherit threads."""
     return ThreadPoolExecutor(size, thread_name_prefix="dsfr")

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from dsfr import __version__
 from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.features.wavelets import VANISHED, Wavelets
+from dsfr.core.features.wavelets import MAX_ARGUMENT, Wavelets
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.core.scaling.affine import FARTHEST
+from dsfr.core.scaling.affine import MAX_SCALED
 from dsfr.model.model import Model
 
 OPSET = 17
@@ -102,7 +102,7 @@ def _predictor(graph: _Graph, rows: str, predictor: Predictor) -> str:
         rows = graph.do("Min", rows, graph.constant(predictor.limits.high))
     centered = graph.do("Sub", rows, graph.constant(predictor.ranges.midpoints))
     scaled = graph.do("Div", centered, graph.constant(predictor.ranges.half_widths))
-    Z = graph.do("Clip", scaled, graph.constant(-FARTHEST), graph.constant(FARTHEST))
+    Z = graph.do("Clip", scaled, graph.constant(-MAX_SCALED), graph.constant(MAX_SCALED))
     basis, weights = predictor.basis, predictor.weights
     output = _rules(graph, Z, basis, weights) if isinstance(basis, Rules) else _wavelets(graph, Z, basis, weights)
     scaled_back = graph.do("Mul", output, graph.constant(predictor.target_scale))
@@ -125,7 +125,7 @@ def _wavelets(graph: _Graph, Z: str, wavelets: Wavelets, weights: npt.NDArray[np
     """Products of wavelets, feature by feature: runtimes have no product over an axis in double precision."""
     apart = graph.do("Sub", _with_unit_axis(graph, Z), graph.constant(wavelets.translations))
     far = graph.do("Div", apart, graph.constant(wavelets.dilations))
-    t = graph.do("Clip", far, graph.constant(-VANISHED), graph.constant(VANISHED))
+    t = graph.do("Clip", far, graph.constant(-MAX_ARGUMENT), graph.constant(MAX_ARGUMENT))
     bell = graph.do("Exp", graph.do("Mul", graph.do("Mul", t, t), graph.constant(-0.5)))
     height = graph.constant(-1.0 / np.sqrt(wavelets.dilations))
     psi = graph.do("Mul", graph.do("Mul", t, bell), height)

@@ -147,7 +147,7 @@ def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], membe
 def explain_rules(base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array | None) -> Explanation:
     """Rules in words, among rows that are given or else those that the model remembers."""
     are_data = rows is not None and len(rows) > 0
-    among = rows if rows is not None and are_data else base.stand_in_rows()
+    among = rows if rows is not None and are_data else base.synthetic_rows()
     return Explanation(explain(base, feature_names, target_name, among, are_data=are_data))
 
 

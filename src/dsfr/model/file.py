@@ -18,7 +18,7 @@ from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.core.scaling.affine import FARTHEST, Ranges
+from dsfr.core.scaling.affine import MAX_SCALED, Ranges
 from dsfr.model.record import check_record, check_width_scale
 from dsfr.storage.atomic import replacing
 from dsfr.storage.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
@@ -200,7 +200,7 @@ def _check_numbers(predictor: Predictor, places: Array, divisors: Array) -> None
         farthest = abs(predictor.target_mean) + scale * np.abs(predictor.weights).sum()
         if len(shares) and not 0 < shares.sum() < np.inf:
             raise ModelFileError("its rules' shares do not add up to a part of the rows")
-    if (divisors < NARROWEST).any() or (np.abs(places) > FARTHEST).any() or not np.isfinite(farthest):
+    if (divisors < NARROWEST).any() or (np.abs(places) > MAX_SCALED).any() or not np.isfinite(farthest):
         raise ModelFileError("its numbers are too large or too small to compute with")
     if limits is not None and not (limits.low <= limits.high).all():
         raise ModelFileError("its limits are not in order")

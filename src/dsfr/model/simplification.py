@@ -55,7 +55,7 @@ def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min
         If a threshold is out of its range, or targets come without rows or in the wrong number.
     """
     _check(similarity, min_strength)
-    X = model.rule_base.stand_in_rows() if rows is None else rows
+    X = model.rule_base.synthetic_rows() if rows is None else rows
     targets = _targets(y, None if rows is None else len(rows))
     simpler = _simpler(model, X, similarity, min_strength)
     old, new = model.predict_rows(X), simpler.predict_rows(X)

@@ -33,7 +33,7 @@ Payload = dict[str, Any]
 def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Payload:
     """The page's numbers: the model itself for computing, and texts as Python prints them."""
     base = model.rule_base
-    among = base.stand_in_rows() if data is None else data.X
+    among = base.synthetic_rows() if data is None else data.X
     return {
         "features": [one_line(name) for name in model.feature_names],
         "target": one_line(model.target_name),

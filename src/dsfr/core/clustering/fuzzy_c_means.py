@@ -1,4 +1,4 @@
-"""Fuzzy c-means: memberships, the sums that give the next centers, and where to start.
+"""Fuzzy c-means: memberships, sums that give the next centers, start centers.
 
 Objective (paper eq. (4) and (17)): ``1/2 sum_ik u_ik^a |x_i - m_k|^2`` with the fuzzifier ``a > 1``.
 """
@@ -14,33 +14,33 @@ from scipy.spatial.distance import cdist
 from dsfr.core import compiled
 from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.scaling.affine import Ranges, scaled_blocks, shift_and_unit
-from dsfr.core.solve.lbfgs import Descent, Evaluation
+from dsfr.core.solve.lbfgs import LBFGS, Evaluation
 from dsfr.core.threads import each_chunk
 
-FARTHEST = 1e300
-"""Squared distances are capped here: farther away, every center is equally far."""
+MAX_SQUARED_DISTANCE = 1e300
+"""Cap of squared distances."""
 N_MERGE_STARTS = 10
-LEAST_MASS = 1e-9
-"""Of all mass; a cluster with less is moved as if it had this much, where steps have a memory."""
-LONGEST_STEP = 0.5
-"""Of a center along a scaled feature, in one step with a memory: farther, little is known."""
+MIN_MASS = 1e-9
+"""Relative to the total mass: smaller clusters take L-BFGS steps as if they had this mass."""
+MAX_STEP = 0.5
+"""Most by which an L-BFGS step moves a center along a scaled feature: the quadratic model is local."""
 TINY = float(np.finfo(np.float64).tiny)
 
 
 def squared_distances(X: Array, centers: Array) -> Array:
     """Squared Euclidean distance of every row to every center; shape (n, k).
 
-    Taken from differences, not from ``|x|^2 - 2 x'm + |m|^2``: a row on a center must be at distance exactly 0.
+    Computed from differences, not from ``|x|^2 - 2 x'm + |m|^2``, so that a row on a center has distance exactly 0.
     """
     distances: Array = cdist(X, centers, "sqeuclidean")
-    return np.minimum(distances, FARTHEST, out=distances)
+    return np.minimum(distances, MAX_SQUARED_DISTANCE, out=distances)
 
 
 def log_memberships(distances: Array, fuzzifier: float) -> Array:
     """Logarithm of ``u_ik = 1 / sum_c (d_ik / d_ic)^(1/(a-1))`` from squared distances ``d``; shape (n, k).
 
-    In log space, because at the paper's fuzzifier 1.1 the ratios are raised to the tenth power. A row that sits on
-    centers belongs to those alone, in equal parts.
+    In log space, because with the paper's fuzzifier 1.1 the ratios are raised to the tenth power. A row that equals
+    centers has membership in these alone, in equal parts.
     """
     on_center = distances == 0.0
     with np.errstate(divide="ignore"):
@@ -56,7 +56,7 @@ def log_memberships(distances: Array, fuzzifier: float) -> Array:
 def memberships(X: Array, centers: Array, fuzzifier: float) -> Array:
     """Membership of every row in every cluster, paper eq. (5); shape (n, k), rows sum to 1.
 
-    The paper prints ``u^a`` on the left of eq. (5); it is ``u``, and ``u^a`` weighs centers and widths.
+    The paper prints ``u^a`` on the left of eq. (5); it is ``u``, and ``u^a`` weights centers and widths.
     """
     return np.exp(log_memberships(squared_distances(X, centers), fuzzifier))
 
@@ -64,8 +64,8 @@ def memberships(X: Array, centers: Array, fuzzifier: float) -> Array:
 def membership_powers(distances: Array, fuzzifier: float) -> Array:
     """The weights ``u^a`` of centers and widths, from squared distances; shape (n, k).
 
-    Where ``p = 1/(a-1)`` is whole they need no logarithm: with ratios ``r`` of the nearest distance to each, and ``s``
-    the sum of ``r^p``, they are ``r^(p+1) / s^a``.
+    If ``p = 1/(a-1)`` is an integer no logarithm is needed: with ratios ``r`` of the nearest distance to each, and
+    ``s`` the sum of ``r^p``, the weights are ``r^(p+1) / s^a``.
     """
     power = whole_power(fuzzifier)
     if power is None:
@@ -80,7 +80,7 @@ def membership_powers(distances: Array, fuzzifier: float) -> Array:
 
 
 def whole_power(fuzzifier: float) -> int | None:
-    """``1/(a-1)`` if that is a whole number to rounding, else None.
+    """``1/(a-1)`` if that is an integer up to rounding, else None.
 
     >>> whole_power(2.0), whole_power(1.1), whole_power(1.3)
     (1, 10, None)
@@ -103,7 +103,7 @@ def _raised(values: Array, power: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
-    """What one fuzzy c-means step needs of the rows: adding the sums of two tables gives those of both."""
+    """Sums over rows from which one fuzzy c-means step follows; the sums of two tables add."""
 
     mass: Array
     """Sum of ``u^a``; shape (k,)."""
@@ -152,8 +152,8 @@ class ClusterSums:
         return ClusterSums(self.mass + other.mass, self.total + other.total, self.objective + other.objective)
 
     def evaluation(self, centers: Array) -> Evaluation:
-        """The objective as a function of the centers that the sums are about, in the metric of the clusters' masses."""
-        mass = np.maximum(self.mass, max(LEAST_MASS * float(self.mass.sum()), TINY))
+        """Objective and gradient at ``centers``, with the masses of the clusters as a diagonal preconditioner."""
+        mass = np.maximum(self.mass, max(MIN_MASS * float(self.mass.sum()), TINY))
         gradient = self.mass[:, None] * centers - self.total
         return Evaluation(centers.ravel(), self.objective, gradient.ravel(), np.repeat(mass, centers.shape[1]))
 
@@ -165,29 +165,29 @@ class ClusterSums:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSpread:
+class ClusterVariances:
     """Sum of ``u^a`` and of ``u^a (x - m)^2`` per feature, about the final centers; adds over tables."""
 
     mass: Array
     square: Array
 
     @classmethod
-    def none(cls, centers: Array) -> ClusterSpread:
-        """Spread of no rows."""
+    def none(cls, centers: Array) -> ClusterVariances:
+        """Sums over no rows."""
         return cls(np.zeros(len(centers)), np.zeros_like(centers))
 
     @classmethod
-    def of(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSpread:
-        """Spread of the rows of ``X`` about ``centers``, with memberships from these same centers."""
+    def of(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterVariances:
+        """Sums over the rows of ``X`` about ``centers``, with memberships from these centers."""
         return sum(cls.parts(X, centers, fuzzifier), cls.none(centers))
 
     @classmethod
     def parts(
         cls, X: Array, centers: Array, fuzzifier: float, ranges: Ranges | None = None, *, fast: bool = False
-    ) -> Iterator[ClusterSpread]:
-        """Spread of each chunk of rows, which are scaled first if ``ranges`` are given."""
+    ) -> Iterator[ClusterVariances]:
+        """Sums over each chunk of rows, which are scaled first if ``ranges`` are given."""
 
-        def of_chunk(chunk: slice) -> ClusterSpread:
+        def of_chunk(chunk: slice) -> ClusterVariances:
             if fast:
                 return cls(*_compiled_sums(X[chunk], centers, fuzzifier, ranges, squares=True)[:2])
             blocks = scaled_blocks(X[chunk], ranges)
@@ -196,13 +196,13 @@ class ClusterSpread:
         return each_chunk(of_chunk, len(X))
 
     @classmethod
-    def _of_block(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterSpread:
+    def _of_block(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterVariances:
         weights = membership_powers(squared_distances(X, centers), fuzzifier)
         square = [weights[:, k] @ (X - center) ** 2 for k, center in enumerate(centers)]
         return cls(weights.sum(axis=0), np.array(square))
 
-    def __add__(self, other: ClusterSpread) -> ClusterSpread:
-        return ClusterSpread(self.mass + other.mass, self.square + other.square)
+    def __add__(self, other: ClusterVariances) -> ClusterVariances:
+        return ClusterVariances(self.mass + other.mass, self.square + other.square)
 
     @property
     def variances(self) -> Array:
@@ -219,7 +219,7 @@ def _compiled_sums(
 
 
 def merge_centers(centers: Array, masses: Array, n_centers: int, fuzzifier: float, rng: np.random.Generator) -> Array:
-    """Centers of centers: fuzzy c-means of local centers weighted by their clusters' masses; best of several starts."""
+    """Fuzzy c-means of local centers, weighted by the masses of their clusters; best of several starts."""
     attempts = []
     for _ in range(N_MERGE_STARTS):
         start = seed_centers(centers, n_centers, rng, masses)
@@ -229,14 +229,14 @@ def merge_centers(centers: Array, masses: Array, n_centers: int, fuzzifier: floa
 
 
 def seed_centers(X: Array, n_centers: int, rng: np.random.Generator, row_weights: Array | None = None) -> Array:
-    """Rows far from each other (k-means++) to start from; shape (n_centers, d).
+    """Start centers by k-means++; shape (n_centers, d).
 
-    Where the table has fewer distinct rows than centers, the rest are drawn uniformly from the scaled cube [-1, 1]^d.
+    If the table has fewer distinct rows than centers, the rest are drawn uniformly from [-1, 1]^d.
     """
     centers = np.empty((n_centers, X.shape[1]))
     weights = np.ones(len(X)) if row_weights is None else row_weights
     chances = weights
-    nearest = np.full(len(X), FARTHEST)
+    nearest = np.full(len(X), MAX_SQUARED_DISTANCE)
     for k in range(n_centers):
         total = chances.sum()
         centers[k] = X[rng.choice(len(X), p=chances / total)] if total > 0.0 else rng.uniform(-1.0, 1.0, X.shape[1])
@@ -258,9 +258,9 @@ def fuzzy_c_means(
 ) -> Array:
     """Centers after at most ``max_rounds`` steps, or once a step moves no coordinate by more than ``tol``.
 
-    With a ``memory`` steps are longer, see `dsfr.core.solve.lbfgs`.
+    ``memory`` is that of L-BFGS; 0 gives plain steps.
     """
-    moved, descent = centers, Descent(memory, LONGEST_STEP)
+    moved, descent = centers, LBFGS(memory, MAX_STEP)
     for _ in range(max_rounds):
         sums = ClusterSums.of(X, centers, fuzzifier, row_weights, fast=fast)
         moved = sums.centers(centers)

@@ -1,4 +1,4 @@
-"""One prediction taken apart: which rules fired, and what each feature added in each of them."""
+"""Additive decomposition of one prediction by rules and features."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ class Contributions:
     """``prediction = start + parts.sum()``: one row per rule, one column for its firing and one per feature.
 
     With ``r`` the model's typical row, ``b`` a rule's slopes and ``s`` its strength, a rule's parts are
-    ``s (line(r) - start)`` for having fired at all, and ``s b_j (x_j - r_j)`` for every feature. Row sums tell what
-    rules contribute, column sums what features do.
+    ``s (line(r) - start)`` for its firing and ``s b_j (x_j - r_j)`` for every feature. Row sums are the contributions
+    of rules, column sums those of features.
     """
 
     start: float
-    """The model's mean output, from which contributions are counted."""
+    """The model's mean output, to which contributions are added."""
     reference: Array
     """The typical row ``r``."""
     strengths: Array
-    """How much each rule counts, (k,), sums to 1."""
+    """Firing strength of each rule, (k,), sums to 1."""
     parts: Array
     """Shape (k, 1 + d)."""
 
     @property
     def prediction(self) -> float:
-        """Start and all parts together."""
+        """Start plus all parts."""
         return self.start + float(self.parts.sum())
 
     @property
     def by_rule(self) -> Array:
-        """What every rule adds; (k,)."""
+        """Contribution of every rule; (k,)."""
         total: Array = self.parts.sum(axis=1)
         return total
 
     @property
     def firing(self) -> float:
-        """What it adds that these rules fired and not the average of all."""
+        """Contribution of the firing: these rules fired instead of the average rule."""
         return float(self.parts[:, 0].sum())
 
     @property
     def by_feature(self) -> Array:
-        """What every feature adds, within the rules that fired; (d,)."""
+        """Contribution of every feature within the rules that fired; (d,)."""
         total: Array = self.parts[:, 1:].sum(axis=0)
         return total
 
 
 def contributions(base: RuleBase, x: Array) -> Contributions:
-    """Take the prediction of one row ``x``, shape (d,), apart."""
+    """Decompose the prediction of one row ``x``, shape (d,)."""
     start, reference = base.mean_output, base.typical_row
     strengths, parts = [], []
     for share, predictor in base.members:

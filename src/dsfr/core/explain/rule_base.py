@@ -1,4 +1,4 @@
-"""The rules of a model side by side, whether one predictor or a weighted average of several."""
+"""All rules of a model, of one predictor or of a weighted average of several, in the units of the data."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 Members: TypeAlias = Sequence[tuple[float, Predictor]]
 """Predictors and their shares, which sum to 1: the prediction is the weighted sum."""
 
-N_STAND_INS = 2048
-"""Rows drawn from the model itself where there are no data: a part of 0.1 of them is known to about 0.007."""
+N_SYNTHETIC = 2048
+"""Rows drawn from the model where there are no data; a share of 0.1 is then known to about 0.007."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleBase:
-    """Every rule of every member, in the data's units; a member's share is part of what its rules weigh."""
+    """Every rule of every member, in the units of the data; strengths include the share of the member."""
 
     members: tuple[tuple[float, Predictor], ...]
     """The strongest first."""
     owners: IntArray
     """Number of the member each rule belongs to, counted from 0; (k,)."""
     shares: Array
-    """Part of the training rows that belong to each rule, times the share of its member; (k,), sums to 1."""
+    """Share of the training rows of each rule times the share of its member; (k,), sums to 1."""
     centers: Array
     widths: Array
     deviations: Array
-    """Deviations of the clusters that the widths were made from; (k, d)."""
+    """Standard deviations of the clusters; (k, d)."""
     intercepts: Array
     slopes: Array
 
     @classmethod
     def of(cls, members: Members, width_scales: Sequence[float] | None = None) -> RuleBase:
-        """The rules of predictors that have some; a width is ``width_scale`` times the deviation of its cluster.
+        """Collect the rules of the members; a width is ``width_scale`` times the deviation of its cluster.
 
-        Strengths sum to 1, so mean and scale of the target move into every rule's own line without changing a
-        prediction.
+        Strengths sum to 1, so mean and scale of the target can be absorbed into the line of every rule.
 
         Raises
         ------
@@ -57,7 +56,7 @@ class RuleBase:
 
     @property
     def strongest(self) -> RuleBase:
-        """The rules of the first member, on their own."""
+        """The rules of the first member alone."""
         (share, predictor), mine = self.members[0], self.owners == 0
         arrays = {name: getattr(self, name)[mine] for name in ("owners", *_ARRAYS)}
         return replace(self, members=((1.0, predictor),), shares=self.shares[mine] / share, **arrays)
@@ -75,24 +74,24 @@ class RuleBase:
 
     @property
     def mean_output(self) -> float:
-        """What the rules say at their centers, weighted by their shares: nearly the mean prediction."""
+        """Outputs of the rules at their centers, weighted by their shares: nearly the mean prediction."""
         at_centers = self.intercepts + np.einsum("kd,kd->k", self.slopes, self.centers)
         return float(self.shares @ at_centers / self.shares.sum())
 
     @property
     def row_shares(self) -> Array:
-        """Part of the training rows that belong to each rule, within its member; (k,)."""
+        """Share of the training rows of each rule, within its member; (k,)."""
         part: Array = self.shares / np.array([share for share, _ in self.members])[self.owners]
         return part
 
     @property
     def domain(self) -> Ranges:
-        """Where features lie: the limits beyond which the model sees none, or else the ranges of training."""
+        """Domain of the features: the limits to which the model clips, or else the ranges of the training rows."""
         first = self.members[0][1]
         return first.ranges if first.limits is None else first.limits
 
     def strengths(self, X: Array) -> Array:
-        """How much every rule counts on every row; shape (n, k), rows sum to 1."""
+        """Firing strengths times member shares; shape (n, k), rows sum to 1."""
         blocks = [self._strengths(X[block]) for block in row_blocks(len(X))]
         return np.concatenate([np.empty((0, self.n_rules)), *blocks])
 
@@ -101,20 +100,20 @@ class RuleBase:
         return np.concatenate(parts, axis=1)
 
     def lines(self, X: Array) -> Array:
-        """What every rule says on every row; shape (n, k)."""
+        """Output of the line of every rule on every row; shape (n, k)."""
         said: Array = self.intercepts + self.members[0][1].within_limits(X) @ self.slopes.T
         return said
 
-    def stand_in_rows(self) -> Array:
-        """Rows as the model remembers its training rows: Gaussian clusters around the centers, within the domain.
+    def synthetic_rows(self) -> Array:
+        """Synthetic rows drawn from Gaussian clusters around the centers, clipped to the domain.
 
         The same model gives the same rows.
         """
         rng = np.random.default_rng(0)
         edges = np.cumsum(self.shares) / self.shares.sum()
-        evenly = (np.arange(N_STAND_INS) + 0.5) / N_STAND_INS
+        evenly = (np.arange(N_SYNTHETIC) + 0.5) / N_SYNTHETIC
         k = np.minimum(np.searchsorted(edges, evenly), self.n_rules - 1)
-        rows = self.centers[k] + self.deviations[k] * rng.standard_normal((N_STAND_INS, self.centers.shape[1]))
+        rows = self.centers[k] + self.deviations[k] * rng.standard_normal((N_SYNTHETIC, self.centers.shape[1]))
         return np.clip(rows, self.domain.low, self.domain.high)
 
 
@@ -122,7 +121,7 @@ _ARRAYS = ("centers", "widths", "deviations", "intercepts", "slopes")
 
 
 def scaled_rows(X: Array, predictor: Predictor) -> Array:
-    """Rows as a predictor's rules see them: within its limits, and scaled."""
+    """Rows clipped to the limits of a predictor, and scaled."""
     return scale_features(predictor.within_limits(X), predictor.ranges)
 
 

@@ -1,4 +1,4 @@
-"""Rules as people read them: sets with a name, consequents in the data's own units, and a sentence each."""
+"""Rules in words: named fuzzy sets and linear consequents in the units of the data."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dsfr.core.explain.words import label, one_line, positions, readable
 from dsfr.core.features.membership import membership_of
 
 SET_THRESHOLD = 0.1
-"""Features are left out of a rule's conditions, the least important first, as long as a model that could see none of
-them would fire the rule almost alike: the strength changes by less than this part of its mean, on average over rows."""
+"""Features are left out of the conditions of a rule, the least important first, as long as the strength computed
+without them differs on average over rows by less than this share of its mean."""
 
 TERM_THRESHOLD = 0.01
-"""A feature is left out of a rule's line if it moves the output by less than this part of the target's deviation, for a
-move of one width of the rule's set. What it adds at the center goes into the constant."""
+"""A feature is left out of the line of a rule if a change by one width of the rule's set changes the output by less
+than this share of the target's deviation. Its contribution at the center is added to the constant."""
 
-MOST_ROWS = 4096
-"""Rows looked at, evenly spaced over longer tables."""
+MAX_ROWS = 4096
+"""Rows used; longer tables are sampled evenly."""
 N_TYPICAL = 3
-"""Rows shown for each rule, where there are data."""
+"""Typical rows shown for each rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Rule:
     member: int
     """Number of the model it belongs to, counted from 1; the strongest of several is the first."""
     share: float
-    """Part of the training rows that belong to it, within its model; 0 to 1."""
+    """Share of the training rows, within its model; 0 to 1."""
     centers: Array
     widths: Array
     intercept: float
@@ -46,15 +46,15 @@ class Rule:
     labels: tuple[str, ...]
     """"very low" to "very high" for every feature: where the center lies among all rows."""
     importance: Array
-    """How much the rule's strength would change if the model could not see a feature, in parts of its mean; (d,)."""
+    """Mean change of the strength without a feature, relative to the mean strength; (d,)."""
     matters: tuple[bool, ...]
-    """Which features the rule's firing depends on; without all others it fires nearly alike, see `SET_THRESHOLD`."""
+    """Which features the firing depends on, see `SET_THRESHOLD`."""
     terms: tuple[bool, ...]
     """Which features its line depends on, see `TERM_THRESHOLD`."""
     mean_output: float
-    """What the rule says on average, over rows weighted by its strength."""
+    """Mean output of the rule over rows, weighted by its strength."""
     typical_rows: Array
-    """Values of the rows that fit its sets best, (rows, d); none if there were no data."""
+    """The rows with the highest membership, (rows, d); none without data."""
     typical_numbers: IntArray
     """Numbers of these rows in the data, counted from 1."""
 
@@ -68,22 +68,22 @@ class Rule:
 
     def conditions(self) -> list[str]:
         """One line for every feature that matters to the firing."""
-        told = [j for j, matters in enumerate(self.matters) if matters]
-        names = [one_line(self.feature_names[j]) for j in told]
+        shown = [j for j, matters in enumerate(self.matters) if matters]
+        names = [one_line(self.feature_names[j]) for j in shown]
         width = max(map(len, names), default=0)
         lines = [
             f"{'AND' if i else 'IF '}  {name:<{width}} is {self.labels[j]} "
             f"(about {readable(self.centers[j])} ± {readable(self.widths[j])})"
-            for i, (j, name) in enumerate(zip(told, names, strict=True))
+            for i, (j, name) in enumerate(zip(shown, names, strict=True))
         ]
         return lines or ["ALWAYS"]
 
     def consequent(self) -> str:
-        """The rule's line, without terms that hardly count."""
+        """The line of the rule, without negligible terms."""
         return " ".join([f"THEN {self._target} = {readable(self.constant)}", *self.line_terms()])
 
     def line_terms(self) -> list[str]:
-        """Signed terms of the line that count."""
+        """Signed terms of the line, without negligible ones."""
         return [
             f"{'-' if self.coefficients[j] < 0 else '+'} {readable(abs(self.coefficients[j]))}·{one_line(name)}"
             for j, name in enumerate(self.feature_names)
@@ -92,7 +92,7 @@ class Rule:
 
     @property
     def constant(self) -> float:
-        """The intercept, with what left-out terms add at the center."""
+        """The intercept plus the left-out terms at the center."""
         left_out = ~np.asarray(self.terms)
         return self.intercept + float(self.coefficients[left_out] @ self.centers[left_out])
 
@@ -113,10 +113,10 @@ def explain(
 ) -> tuple[Rule, ...]:
     """The rules in words, named by where their sets lie among ``rows``.
 
-    ``are_data`` says that these are rows somebody has, of which the most typical ones are worth showing; without data
-    they come from `RuleBase.stand_in_rows`.
+    ``are_data``: the rows are real, and the most typical ones are shown. Without data the rows come from
+    `RuleBase.synthetic_rows`.
     """
-    numbers = np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).round().astype(np.int64))
+    numbers = np.unique(np.linspace(0, len(rows) - 1, MAX_ROWS).round().astype(np.int64))
     X = base.members[0][1].within_limits(rows[numbers])
     strengths = base.strengths(X)
     mass = np.maximum(strengths.sum(axis=0), np.finfo(np.float64).tiny)
@@ -140,7 +140,7 @@ def explain(
             importance=importance[k],
             matters=tuple(matters[k].tolist()),
             terms=tuple(terms[k].tolist()),
-            # A rule that fires nowhere on these rows says what it says at its center.
+            # A rule that fires on none of these rows has its output at the center.
             mean_output=float(means[k] if mass[k] > SILENT else base.lines(base.centers[k][None])[0, k]),
             typical_rows=rows[numbers[typical[k]]],
             typical_numbers=numbers[typical[k]] + 1,
@@ -150,32 +150,32 @@ def explain(
 
 
 def _places(base: RuleBase, X: Array, j: int) -> Array:
-    """Part of the rows under each rule's center; the center of a cluster of equal values is only nearly one of them."""
-    return positions(base.centers[:, j], X[:, j], TIED * float(base.widths[:, j].min()))
+    """Share of the rows below the center of each rule; ties within a tolerance, because centers are rounded means."""
+    return positions(base.centers[:, j], X[:, j], TIE_WIDTHS * float(base.widths[:, j].min()))
 
 
-TIED = 0.1
-"""Rows this near to a center, in widths of the feature's narrowest set, count as level with it. The same distance for
-all rules, so that a higher center never has a lower name."""
+TIE_WIDTHS = 0.1
+"""Rows within this distance of a center, in widths of the narrowest set of the feature, count as ties. The distance is
+the same for all rules, so that a higher center never has a lower name."""
 SILENT = 1e-6
-"""Total strength over all rows under which a rule counts as never firing."""
+"""A rule whose strengths sum to less over all rows counts as never firing."""
 
 
 def discrimination(base: RuleBase, X: Array, strengths: Array) -> Array:
-    """Mean change of each rule's strength if the model could not see a feature, in parts of the strength; (k, d)."""
+    """Mean change of the strength of each rule without a feature, relative to the mean strength; (k, d)."""
     change = np.empty_like(base.centers)
     for here, share, exponents in _exponents(base, X):
         total = exponents.sum(axis=2)
         for j in range(X.shape[1]):
-            blind = share * softmax(exponents[:, :, j] - total, axis=1)
-            change[here, j] = _mean_change(strengths[:, here], blind)
+            without = share * softmax(exponents[:, :, j] - total, axis=1)
+            change[here, j] = _mean_change(strengths[:, here], without)
     return change
 
 
 def needed_features(base: RuleBase, X: Array, strengths: Array, importance: Array) -> npt.NDArray[np.bool_]:
-    """Which features each rule cannot do without, see `SET_THRESHOLD`; shape (k, d).
+    """Which features the conditions of each rule need, see `SET_THRESHOLD`; shape (k, d).
 
-    One by one many a feature can be missed, since others hold the rule in place; so those left out are judged together.
+    Left-out features are tested jointly: of correlated features each alone may be redundant, but not all of them.
     """
     needed = np.ones(importance.shape, dtype=bool)
     for here, share, exponents in _exponents(base, X):
@@ -186,14 +186,14 @@ def needed_features(base: RuleBase, X: Array, strengths: Array, importance: Arra
 
 
 def _n_left_out(exponents: Array, share: float, rule: int, strengths: Array, order: IntArray) -> int:
-    """How many features, in this order, a rule can do without all at once; found by halving."""
+    """Number of features, in this order, that can be left out together; by bisection."""
     total = exponents.sum(axis=2)
     low, high = 0, len(order)
     while low < high:
         middle = (low + high + 1) // 2
-        blind = share * softmax(exponents[:, :, order[:middle]].sum(axis=2) - total, axis=1)[:, rule]
-        alike = _mean_change(strengths, blind) < SET_THRESHOLD
-        low, high = (middle, high) if alike else (low, middle - 1)
+        without = share * softmax(exponents[:, :, order[:middle]].sum(axis=2) - total, axis=1)[:, rule]
+        similar = _mean_change(strengths, without) < SET_THRESHOLD
+        low, high = (middle, high) if similar else (low, middle - 1)
     return low
 
 
@@ -210,7 +210,7 @@ def _exponents(base: RuleBase, X: Array) -> Iterator[tuple[slice, float, Array]]
 
 
 def _mean_change(strengths: Array, others: Array) -> Array:
-    """Mean difference over rows, in parts of the mean strength."""
+    """Mean absolute difference over rows, relative to the mean strength."""
     mean = np.maximum(strengths.mean(axis=0), np.finfo(np.float64).tiny)
     with np.errstate(over="ignore"):
         change: Array = np.abs(others - strengths).mean(axis=0) / mean
@@ -218,7 +218,7 @@ def _mean_change(strengths: Array, others: Array) -> Array:
 
 
 def _term_sizes(base: RuleBase) -> Array:
-    """How far a feature moves a rule's output over one width of its set, in deviations of the target; (k, d)."""
+    """Change of the output of a rule over one width of its set, in deviations of the target; (k, d)."""
     scale = max(predictor.target_scale for _, predictor in base.members)
     return np.abs(base.slopes * base.widths) / scale
 

@@ -1,4 +1,4 @@
-"""Fewer rules and fewer sets that predict nearly the same."""
+"""Simplify a rule base: drop inactive rules, merge similar sets and equal rules, refit the weights."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ them."""
 
 
 def simplify_predictor(predictor: Predictor, X: Array, *, similarity: float, min_strength: float) -> Predictor:
-    """Drop rules that stay under ``min_strength`` on all rows, share sets that are alike, join rules that became equal.
+    """Drop rules below ``min_strength`` on all rows, merge sets above ``similarity``, merge rules with equal sets.
 
-    Weights are then moved as little as it takes to predict on ``X`` what the model predicted before; labels play no
-    part. If there was nothing to simplify, the predictor comes back as it was.
+    The weights are then refitted to the predictions of the original model on ``X``; no labels are used. If there is
+    nothing to simplify, the predictor is returned unchanged.
     """
-    smaller = _without_silent_rules(predictor, X, min_strength)
-    smaller = _with_joined_rules(_with_shared_sets(smaller, similarity))
+    smaller = _without_inactive_rules(predictor, X, min_strength)
+    smaller = _with_merged_rules(_with_merged_sets(smaller, similarity))
     if smaller is predictor:
         return predictor
     return _refitted(smaller, X, predictor.predict(X))
@@ -38,17 +38,17 @@ def set_similarity(centers: Array, widths: Array) -> Array:
         np.outer(widths, widths) / np.sqrt(squares) * np.exp(-((centers[:, None] - centers[None, :]) ** 2) / squares)
     )
     own = np.diagonal(cross)
-    alike: Array = cross / (own[:, None] + own[None, :] - cross)
-    return alike
+    similar: Array = cross / (own[:, None] + own[None, :] - cross)
+    return similar
 
 
 def n_sets(rules: Rules) -> int:
-    """Number of different sets, of all features together."""
+    """Number of distinct sets over all features."""
     pairs = np.stack([rules.centers, rules.widths], axis=2)
     return sum(len(np.unique(pairs[:, j], axis=0)) for j in range(pairs.shape[1]))
 
 
-def _without_silent_rules(predictor: Predictor, X: Array, min_strength: float) -> Predictor:
+def _without_inactive_rules(predictor: Predictor, X: Array, min_strength: float) -> Predictor:
     strengths = predictor.basis.rules.strengths(scaled_rows(X, predictor))
     fires = strengths.max(axis=0) >= min_strength
     return predictor if fires.all() else _chosen(predictor, fires)
@@ -66,26 +66,26 @@ def _chosen(predictor: Predictor, rules: npt.NDArray[np.bool_]) -> Predictor:
     )
 
 
-def _with_shared_sets(predictor: Predictor, similarity: float) -> Predictor:
-    """Feature by feature, the two most similar groups of sets become one until none are similar enough."""
+def _with_merged_sets(predictor: Predictor, similarity: float) -> Predictor:
+    """Agglomerative merging of similar sets, feature by feature."""
     basis = predictor.basis.rules
     centers, widths = basis.centers.copy(), basis.widths.copy()
     for j in range(centers.shape[1]):
-        _share_sets(centers[:, j], widths[:, j], predictor.shares, similarity)
+        _merge_sets(centers[:, j], widths[:, j], predictor.shares, similarity)
     if np.array_equal(centers, basis.centers) and np.array_equal(widths, basis.widths):
         return predictor
     return replace(predictor, basis=replace(basis, centers=centers, widths=widths))
 
 
-def _share_sets(centers: Array, widths: Array, shares: Array, similarity: float) -> None:
-    """Share sets of one feature, in place: a group has the mean of its members, weighted by the rules' shares."""
+def _merge_sets(centers: Array, widths: Array, shares: Array, similarity: float) -> None:
+    """Merge sets of one feature in place: a group takes the mean of its sets, weighted by the shares of rules."""
     groups = [[k] for k in range(len(centers))]
     while len(groups) > 1:
         first = [group[0] for group in groups]
-        alike = set_similarity(centers[first], widths[first])
-        np.fill_diagonal(alike, -1.0)
-        a, b = sorted(np.unravel_index(int(alike.argmax()), alike.shape))
-        if alike[a, b] < similarity:
+        similar = set_similarity(centers[first], widths[first])
+        np.fill_diagonal(similar, -1.0)
+        a, b = sorted(np.unravel_index(int(similar.argmax()), similar.shape))
+        if similar[a, b] < similarity:
             return
         groups[a] += groups.pop(b)
         joined = groups[a]
@@ -95,8 +95,8 @@ def _share_sets(centers: Array, widths: Array, shares: Array, similarity: float)
             widths[joined] = np.average(widths[joined], weights=weights)
 
 
-def _with_joined_rules(predictor: Predictor) -> Predictor:
-    """Rules with the same sets become one, with the mean of their lines: they fire alike, so lines average."""
+def _with_merged_rules(predictor: Predictor) -> Predictor:
+    """Merge rules with equal sets; their strengths are equal, so their lines are averaged."""
     basis = predictor.basis.rules
     keys = np.concatenate([basis.centers, basis.widths], axis=1)
     _, first, owner = np.unique(keys, axis=0, return_index=True, return_inverse=True)

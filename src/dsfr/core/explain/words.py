@@ -1,4 +1,4 @@
-"""Words for numbers: how a value is called among others, and how numbers and names are printed."""
+"""Linguistic labels of values, and formatting of numbers and names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dsfr.core.arrays import Array
 
 LABELS = ("very low", "low", "medium", "high", "very high")
 LABEL_EDGES = (0.1, 0.3, 0.7, 0.9)
-"""A value is very low if less than a tenth of all rows lie under it, low under three tenths, high from seven tenths
-on, very high from nine tenths on, and medium in between."""
+"""Edges of the labels, as shares of the rows below the value."""
 
 
 def positions(values: Array, column: Array, tolerance: Array | float = 0.0) -> Array:
-    """Part of a column that lies under each value, what is within the tolerance counted half; 0 to 1.
+    """Share of a column below each value; values within the tolerance count half; 0 to 1.
 
     >>> positions(np.array([2.0, 9.0]), np.array([1.0, 2.0, 3.0, 4.0]))
     array([0.375, 1.   ])
@@ -26,7 +25,7 @@ def positions(values: Array, column: Array, tolerance: Array | float = 0.0) -> A
 
 
 def label(position: float) -> str:
-    """What a value is called that has this part of all rows under it; see `LABEL_EDGES`.
+    """Label of a value with this share of all rows below it; see `LABEL_EDGES`.
 
     >>> [label(p) for p in (0.0, 0.2, 0.5, 0.7, 0.95)]
     ['very low', 'low', 'medium', 'high', 'very high']
@@ -35,7 +34,7 @@ def label(position: float) -> str:
 
 
 def readable(value: float) -> str:
-    """A number with four significant digits and no needless ones; powers of ten only for the very large and small.
+    """Format a number with four significant digits; scientific notation only for very large and small numbers.
 
     >>> [readable(v) for v in (6300.0, 0.0031234, 1234567.0, 1.5e12, -0.0)]
     ['6300', '0.003123', '1235000', '1.5e+12', '0']
@@ -45,7 +44,7 @@ def readable(value: float) -> str:
 
 
 def one_line(name: str) -> str:
-    r"""A name that stays on its line and does not steer a terminal: what cannot be printed is shown as an escape.
+    r"""Escape the unprintable characters of a name, so that it stays on one line and cannot control a terminal.
 
     >>> one_line("a\nb \u202e ü")
     'a\\nb \\u202e ü'

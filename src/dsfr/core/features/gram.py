@@ -1,8 +1,8 @@
 """Gram matrix ``H'H`` of features, for rules without forming ``H``.
 
 Features of rules are products ``p_k x_j`` of strengths and inputs (``x_0 = 1``), so ``H'H`` holds the sums of
-``p_k p_l x_i x_j``. Both factors are symmetric: the upper triangle of the one times that of the other has every entry,
-for ``(k^2+k)/2 (d+1)(d+2)/2`` products a row. A symmetric product of ``H`` with itself takes up to twice as many.
+``p_k p_l x_i x_j``. Both factors are symmetric, so the product of their upper triangles has every entry, with
+``(k^2+k)/2 (d+1)(d+2)/2`` products per row. Forming ``H`` and its symmetric product takes up to twice as many.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dsfr.core.features.takagi_sugeno import Rules
 
 BLOCK_ROWS = 512
-"""Rows of which all products fit into the second cache."""
+"""Rows whose products fit into the second-level cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array
-from dsfr.core.clustering.fuzzy_c_means import FARTHEST, squared_distances
+from dsfr.core.clustering.fuzzy_c_means import MAX_SQUARED_DISTANCE, squared_distances
 from dsfr.core.features.gram import FeatureSums, RuleProducts
 from dsfr.core.features.membership import Gaussian, membership_of
 from dsfr.core.scaling.affine import Ranges
@@ -93,7 +93,7 @@ def log_strengths(X: Array, rules: Rules) -> Array:
             if rules.membership == Gaussian.name:
                 logs[:, k] = -squared_distances(X / width, (center / width)[None, :])[:, 0]
             else:
-                logs[:, k] = np.maximum(membership.log((X - center) / width).sum(axis=1), -FARTHEST)
+                logs[:, k] = np.maximum(membership.log((X - center) / width).sum(axis=1), -MAX_SQUARED_DISTANCE)
     return logs
 
 

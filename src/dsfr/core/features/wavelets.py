@@ -11,8 +11,8 @@ from dsfr.core.features.gram import FeatureSums
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
 
-VANISHED = 100.0
-"""``exp(-t^2 / 2)`` is 0 in double precision from ``|t|`` = 39 on."""
+MAX_ARGUMENT = 100.0
+"""Bound of ``t``: ``exp(-t^2 / 2)`` is 0 in double precision from ``|t|`` = 39 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Wavelets:
 
     @classmethod
     def draw(cls, n_nodes: int, n_features: int, rng: np.random.Generator) -> Wavelets:
-        """Random nodes; ``1 - uniform`` leaves out 0, by which the dilation divides."""
+        """Random nodes; ``1 - uniform`` excludes 0, by which the features divide."""
         dilations = 1.0 - rng.random((n_nodes, n_features))
         return cls(dilations, rng.random((n_nodes, n_features)))
 
@@ -62,11 +62,11 @@ class Wavelets:
 def wavelet_features(X: Array, wavelets: Wavelets) -> Array:
     """Output of every hidden node on every row; shape (n, nodes).
 
-    Beyond `VANISHED` a wavelet is 0 to the last bit; cutting ``t`` off there keeps its square from overflowing.
+    Beyond `MAX_ARGUMENT` a wavelet is exactly 0; clipping ``t`` there keeps its square from overflowing.
     """
     H = np.empty((len(X), len(wavelets.dilations)))
     for i, (dilation, translation) in enumerate(zip(wavelets.dilations, wavelets.translations, strict=True)):
         with np.errstate(over="ignore"):
-            t = np.clip((X - translation) / dilation, -VANISHED, VANISHED)
+            t = np.clip((X - translation) / dilation, -MAX_ARGUMENT, MAX_ARGUMENT)
         H[:, i] = (-t * np.exp(-0.5 * t * t) / np.sqrt(dilation)).prod(axis=1)
     return H

@@ -13,12 +13,12 @@ from dsfr.core.clustering.fuzzy_c_means import squared_distances
 from dsfr.core.features.basis import FeatureMap
 
 BLOCK_ROWS = 1024
-TIED = 1.0 + 1e-9
-"""Distances nearer than this factor are equal: rounding must not decide who is a neighbour."""
+TIE_FACTOR = 1.0 + 1e-9
+"""Distances within this factor are ties, so that rounding does not decide who is a neighbour."""
 
 
 def laplacian_gram(X: Array, basis: FeatureMap, *, n_neighbors: int | None) -> Array:
-    """``H'LH`` over the rows of ``X``; ``n_neighbors=None`` joins every row with every other, as in the paper."""
+    """``H'LH`` over the rows of ``X``; ``n_neighbors=None`` is the paper's complete graph."""
     if len(X) < 2:
         return np.zeros((basis.n_outputs, basis.n_outputs))
     gram = _full_gram(X, basis) if n_neighbors is None else _neighbor_gram(X, basis, n_neighbors)
@@ -28,9 +28,8 @@ def laplacian_gram(X: Array, basis: FeatureMap, *, n_neighbors: int | None) -> A
 def _neighbor_gram(X: Array, basis: FeatureMap, n_neighbors: int) -> Array:
     """Sum of ``w_ij (h_i - h_j)(h_i - h_j)'`` over joined rows, one block of distinct rows after another.
 
-    Two rows are joined if one is at most as far from the other as that one's ``n_neighbors``-th nearest row. So ties
-    are all in, and the graph follows from the rows alone, not from their order. Equal rows are one with a count: edges
-    between them cost nothing, and many of them no memory.
+    Two rows are joined if one is at most as far from the other as that one's ``n_neighbors``-th nearest row. All ties
+    are included, so the graph does not depend on the order of the rows. Equal rows are stored once with a count.
     """
     rows, counts = distinct_rows(X)
     tree = KDTree(rows)
@@ -38,7 +37,7 @@ def _neighbor_gram(X: Array, basis: FeatureMap, n_neighbors: int) -> Array:
     reach = _reach(distances, counts[nearest], min(n_neighbors, len(X) - 1))
     gram = np.zeros((basis.n_outputs, basis.n_outputs))
     for block in row_blocks(len(rows), BLOCK_ROWS):
-        # In the order of the tree's leaves, the neighbours of a block are few and mostly in it.
+        # In the order of the leaves of the tree, most neighbours of a block lie within it.
         members = tree.indices[block]
         found = _with_ties(tree, rows[members], reach[members], distances[members], nearest[members])
         edges, near = _edges(members, reach, counts, *found)
@@ -50,28 +49,28 @@ def _neighbor_gram(X: Array, basis: FeatureMap, n_neighbors: int) -> Array:
 
 
 def distinct_rows(X: Array) -> tuple[Array, IntArray]:
-    """Rows without repetition, sorted, and how often each occurs."""
+    """Distinct rows, sorted, and the count of each."""
     ordered = X[np.lexsort(X.T)]
     starts = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
     return ordered[starts], np.diff(starts, append=len(X))
 
 
 def _query(tree: KDTree, rows: Array, count: int) -> tuple[Array, IntArray]:
-    """Distances and numbers of the ``count`` nearest rows, itself among them, or of all; shapes (n, count)."""
+    """Distances and indices of the ``count`` nearest rows, the row itself included; shapes (n, count)."""
     found: tuple[Array, IntArray] = tree.query(rows, k=np.arange(1, min(count, tree.n) + 1))
     return found
 
 
 def _reach(distances: Array, counts: IntArray, n_neighbors: int) -> Array:
-    """How far the neighbours of every row are away at most: as its ``n_neighbors``-th nearest, counting repetitions."""
+    """Distance of the ``n_neighbors``-th nearest row, counting repetitions."""
     others = np.cumsum(counts, axis=1) - 1
     last = np.argmax(others >= n_neighbors, axis=1)
-    reach: Array = TIED * distances[np.arange(len(distances)), last]
+    reach: Array = TIE_FACTOR * distances[np.arange(len(distances)), last]
     return reach
 
 
 def _with_ties(tree: KDTree, rows: Array, reach: Array, distances: Array, nearest: IntArray) -> tuple[Array, IntArray]:
-    """Distances and numbers of so many nearest rows that all within reach are among them."""
+    """Distances and indices of nearest rows, extended until all rows within reach are included."""
     while distances.shape[1] < tree.n and (distances[:, -1] <= reach).any():
         distances, nearest = _query(tree, rows, 2 * distances.shape[1])
     return distances, nearest
@@ -80,9 +79,9 @@ def _with_ties(tree: KDTree, rows: Array, reach: Array, distances: Array, neares
 def _edges(
     members: IntArray, reach: Array, counts: IntArray, distances: Array, nearest: IntArray
 ) -> tuple[csr_array, IntArray]:
-    """Weights of the edges from ``members`` to rows within their reach, and the numbers of these, one per column.
+    """Weights of the edges from ``members`` to rows within their reach, and the indices of these rows, one per column.
 
-    An edge that the other end has in reach too comes up a second time there, so each time it counts half.
+    An edge within the reach of both ends occurs twice, so it counts half each time.
     """
     inside = (distances <= reach[members, None]) & (nearest != members[:, None])
     sources, targets, length = np.nonzero(inside)[0], nearest[inside], distances[inside]

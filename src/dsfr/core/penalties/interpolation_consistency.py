@@ -1,4 +1,4 @@
-"""Interpolation consistency: how far the features of a mix are from the mix of the features."""
+"""Interpolation consistency: difference between the features of a mix of rows and the mix of their features."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dsfr.core.features.basis import FeatureMap
 from dsfr.core.threads import each_chunk
 
 POOL_ROWS = 50
-"""Random rows among which a near partner is sought: the nearest of 50 is nearer than 98 in 100 rows."""
-FARTHEST_RATIO = 1e12
-"""Of mean squared distances of random and near pairs: beyond, the gap of a near pair is rounding, not bending."""
+"""Random rows from which the nearest partner is chosen: on average it is among the nearest 2% of all rows."""
+MAX_RATIO = 1e12
+"""Cap of the ratio of mean squared distances of random and near pairs: beyond, the gap of a near pair is rounding."""
 MAX_DEFAULT_PAIRS = 10_000
-"""Pairs drawn at most when their number is left open; the authors of the paper used 3,000 to 10,000 per agent."""
+"""Largest default number of pairs; the authors of the paper used 3,000 to 10,000 per agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Two rows and a mixing share for every pair."""
+    """Row indices and mixing share of every pair."""
 
     first: IntArray
     second: IntArray
@@ -36,7 +36,7 @@ class Pairs:
         return cls(first, second, rng.beta(concentration, concentration, n_pairs))
 
     def compact(self, pool: IntArray) -> tuple[IntArray, Pairs, IntArray]:
-        """Numbers of the rows that occur, sorted, and the pairs and the pool by position among them."""
+        """Sorted indices of the rows in use, and the pairs and the pool as positions among these."""
         wanted, position = np.unique(np.concatenate([self.first, self.second, pool]), return_inverse=True)
         first, second, rest = np.split(position, [len(self), 2 * len(self)])
         return wanted, Pairs(first, second, self.mix), rest
@@ -47,10 +47,11 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class PairDraw:
-    """How many pairs to draw, and how they are mixed.
+    """Number of pairs and distribution of the mixing shares.
 
-    An explicit number is used raw, as in the paper. Left open (None), there are as many pairs as rows; beyond
-    `MAX_DEFAULT_PAIRS` that many are drawn and the sum rescaled, so that the penalty keeps its meaning at any length.
+    An explicit number is used without rescaling, as in the paper. By default (None) there are as many pairs as rows; of
+    more than `MAX_DEFAULT_PAIRS`, that many are drawn and the sum is rescaled, so that the weight of the penalty does
+    not depend on the cap.
     """
 
     n_pairs: int | None
@@ -62,17 +63,17 @@ class PairDraw:
         return Pairs.draw(n_rows, drawn, self.concentration, rng)
 
     def weight(self, n_rows: int) -> float:
-        """What ``B'B`` over the drawn pairs is multiplied by."""
+        """Factor on ``B'B`` of the drawn pairs."""
         capped = self.n_pairs is None and n_rows > MAX_DEFAULT_PAIRS
         return n_rows / MAX_DEFAULT_PAIRS if capped else 1.0
 
 
 def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = None) -> tuple[Pairs, float]:
-    """Pairs whose second rows are the nearest in a pool, and what makes their ``B'B`` mean as much as before.
+    """Pairs whose second rows are the nearest in a pool, and the factor that keeps the size of ``B'B``.
 
-    The gap of a bend grows with the squared distance of a pair. The factor is the squared ratio of the mean squared
-    distances, so that a model of constant curvature pays about as much for near pairs as for far ones (a factor remains
-    by which the distances of one kind vary more than those of the other).
+    The gap of a curved function grows with the squared distance of a pair. The factor is the squared ratio of the mean
+    squared distances, so that the penalty on a function of constant curvature is about the same for near pairs as for
+    random ones.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = N
     pool : int array
         Rows of ``X`` to choose the second ones from; a row at distance 0 is chosen only if all are.
     stretch : array of shape (d,), default=None
-        Factors on the features, for what is near.
+        Factors on the features in the distance.
     """
     stretched = X if stretch is None else X * stretch
     second, near, far = np.empty_like(pairs.second), 0.0, 0.0
@@ -94,7 +95,7 @@ def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = N
         second[block] = pool[chosen]
         near += float(np.take_along_axis(distances, chosen[:, None], axis=1).sum())
         far += float(((first - stretched[pairs.second[block]]) ** 2).sum())
-    return Pairs(pairs.first, second, pairs.mix), min(far / near, FARTHEST_RATIO) ** 2 if near > 0.0 else 1.0
+    return Pairs(pairs.first, second, pairs.mix), min(far / near, MAX_RATIO) ** 2 if near > 0.0 else 1.0
 
 
 def interpolation_gap(first: Array, second: Array, mix: Array, basis: FeatureMap) -> Array:

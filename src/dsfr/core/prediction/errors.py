@@ -1,4 +1,4 @@
-"""How wrong predictions are, in deviations of the target."""
+"""Normalised root mean squared error."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dsfr.core.arrays import Array
 
 
 def relative_error(true: Array, predicted: Array) -> float | None:
-    """Root mean squared error over the sample deviation of the targets, rows with a NaN target left out.
+    """Root mean squared error divided by the sample deviation of the targets; rows with a NaN target are ignored.
 
-    None if it cannot be told: with fewer than two targets, or equal ones.
+    None if it is undefined: with fewer than two targets, or equal ones.
 
     >>> round(relative_error(np.array([1.0, 2.0, 3.0, np.nan]), np.array([1.0, 2.0, 4.0, 9.0])), 4)
     0.5774
@@ -24,7 +24,7 @@ def relative_error(true: Array, predicted: Array) -> float | None:
 
 
 def unit_of(values: Array) -> float:
-    """A power of two near the size of the values: dividing by it loses no digit, and squares stay in range.
+    """A power of two near the largest value: dividing by it is exact, and squares do not overflow.
 
     >>> unit_of(np.array([-5.0, 3.0])), unit_of(np.array([1e300])) > 1e299, unit_of(np.empty(0))
     (4.0, True, 1.0)

@@ -1,4 +1,4 @@
-"""The learnt function: scaling, basis, weights, and the target's own units."""
+"""One rule base or wavelet network as a function of rows: scaling, features, weights, target units."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Predictor:
     shares: Array
     """Each rule's share of the training rows (its cluster's mass over all mass); empty for wavelets."""
     limits: Ranges | None = None
-    """Beyond these a feature counts as lying at their end; None: it is taken as it is."""
+    """Features are clipped to these before scaling; None: no clipping."""
 
     @property
     def n_features(self) -> int:
@@ -36,7 +36,7 @@ class Predictor:
     def predict(self, X: Array, *, fast: bool | None = None) -> Array:
         """Predictions in the target's units; shape (n,).
 
-        ``fast`` says whether to use compiled kernels where there are any; left open, for tables large enough.
+        ``fast`` uses compiled kernels where they exist; None: for large tables.
         """
         fast = worthwhile(len(X)) if fast is None else fast
         chunk_fn = self._compiled_chunk if fast and self.basis.compiled else self._plain_chunk
@@ -44,11 +44,11 @@ class Predictor:
         return self.target_mean + self.target_scale * np.concatenate([np.empty(0), *parts])
 
     def within_limits(self, X: Array) -> Array:
-        """Rows as the model sees them, unscaled."""
+        """Rows clipped to the limits, not scaled."""
         return X if self.limits is None else self.limits.clip(X)
 
     def _plain_chunk(self, X: Array) -> Array:
-        # einsum adds each row's products in the same order whatever the number of rows; BLAS does not.
+        # einsum sums each row in the same order whatever the number of rows; BLAS does not.
         blocks = (self.basis.features(block) for block in scaled_blocks(X, self.ranges))
         return np.concatenate([np.einsum("np,p->n", H, self.weights) for H in blocks])
 

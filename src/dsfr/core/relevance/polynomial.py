@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.gram import FeatureSums
-from dsfr.core.relevance.slopes import LEAST_RELEVANCE
+from dsfr.core.relevance.slopes import MIN_RELEVANCE
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.evidence import SMALLEST_CURVATURE, SMALLEST_NOISE
 from dsfr.core.solve.statistics import Statistics
@@ -89,7 +89,7 @@ def bend_relevance(polynomial: Polynomial, total: Statistics) -> Array | None:
     found = minimize(evidence.loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": MOST_STEPS})
     # A length scale is the root of a `b`.
     relevance: Array = np.exp((found.x[:d] - found.x[:d].max()) / 2.0)
-    return np.maximum(relevance, LEAST_RELEVANCE)
+    return np.maximum(relevance, MIN_RELEVANCE)
 
 
 class _BendEvidence:

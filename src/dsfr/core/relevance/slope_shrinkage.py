@@ -1,9 +1,8 @@
-"""Lines of different rules that differ only along features that matter.
+"""Shrinkage of the slopes of different rules towards their mean, feature by feature.
 
-A rule base looks at features according to their relevance ``s_j``. Where that is small, clusters do not tell low from
-high, and lines that bend the model along the feature could only fit chance. So slopes of rule k along feature j are
-``mean_j + s_j (u_kj - mean_j)`` with weights ``u`` that the ridge sees alike: the mean over rules is as free as ever,
-and deviations from it are held back. The model stays one of ordinary lines.
+Clusters do not separate low from high values of a feature with small relevance ``s_j``, so slopes that differ between
+rules along it could only fit noise. The slope of rule k along feature j is ``mean_j + s_j (u_kj - mean_j)``, and the
+ridge penalises ``u``: the mean over rules is penalised as before, deviations from it more. The rules stay ordinary rules.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import numpy as np
 from dsfr.core.arrays import Array
 
 
-def ties(relevance: Array, n_rules: int) -> Array:
+def shrinkage_matrix(relevance: Array, n_rules: int) -> Array:
     """The symmetric matrix that maps weights ``u`` to those of ordinary lines; shape (k(d+1), k(d+1)).
 
-    Intercepts are not tied.
+    Intercepts are not shrunk.
     """
     shrunk = np.append(1.0, relevance)
     n = len(shrunk)
@@ -29,11 +28,11 @@ def ties(relevance: Array, n_rules: int) -> Array:
     return matrix
 
 
-def untied_factor(factor: Array, tied: Array) -> Array:
+def unshrunk_factor(factor: Array, shrinkage: Array) -> Array:
     """Upper Cholesky factor of the system of ordinary weights, from that of the weights ``u``.
 
-    Without the system itself: its condition is worse by the square of the least relevance.
+    Computed without forming the system, whose condition number is larger by the inverse square of the least relevance.
     """
-    upper = np.linalg.qr(np.linalg.solve(tied, factor.T).T, mode="r")
+    upper = np.linalg.qr(np.linalg.solve(shrinkage, factor.T).T, mode="r")
     signed: Array = upper * np.sign(np.diag(upper))[:, None]
     return signed

@@ -1,4 +1,4 @@
-"""How steep a model is along each feature, and what that says about which features matter.
+"""Relevance of features from the mean squared slope of a model.
 
 The mean squared slope ``E (df/dx_j)^2`` over rows needs no labels beyond those the model has learnt from, and adds over
 agents. Features scaled by its root before clustering are relevant in proportion to how much the target changes with
@@ -13,8 +13,8 @@ from dsfr.core.arrays import Array
 from dsfr.core.features.membership import Gaussian, membership_of
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 
-LEAST_RELEVANCE = 0.02
-"""Relative to the most relevant feature: no feature is left out altogether, or it could not come back."""
+MIN_RELEVANCE = 0.02
+"""Relative to the most relevant feature. Not 0, because a feature that is removed cannot become relevant again."""
 
 
 def slopes(X: Array, rules: Rules, weights: Array) -> Array:
@@ -41,15 +41,15 @@ def slopes(X: Array, rules: Rules, weights: Array) -> Array:
 
 
 def relevance(mean_squares: Array) -> Array:
-    """Relevance of every feature, 1 for the most relevant; all 1 for a model that is flat everywhere."""
+    """Relevance of every feature, 1 for the most relevant; all 1 for a constant model."""
     steepness = np.sqrt(mean_squares)
     top = float(steepness.max())
     if not 0.0 < top < np.inf:
         return np.ones_like(steepness)
-    return np.maximum(steepness / top, LEAST_RELEVANCE)
+    return np.maximum(steepness / top, MIN_RELEVANCE)
 
 
 def effective_features(stretch: Array) -> float:
-    """How many equally relevant features a stretched space amounts to: between 1 and their number."""
+    """Effective number of features of a stretched space, between 1 and their number."""
     squares = stretch**2
     return float(squares.sum() / squares.max())

@@ -1,4 +1,4 @@
-"""Features to [-1, 1] and targets to mean 0, deviation 1, from ranges and moments that merge over agents."""
+"""Affine scaling: features to [-1, 1], targets to mean 0 and deviation 1, from ranges and moments that merge."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 
 from dsfr.core.arrays import Array, row_blocks
 
-NEVER = float(np.finfo(np.float64).max)
-"""Stands for infinity in the range of no rows at all: messages carry finite numbers only."""
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
+"""Stands for infinity in the range of an empty table, because messages carry finite numbers only."""
 
 FOLDED_ROWS = 64
-SHORTEST = 1e-150
-FARTHEST = 1e100
+"""Rows that are reduced side by side."""
+MIN_HALF_WIDTH = 1e-150
+"""Shorter ranges count as constant columns: dividing by them would overflow."""
+MAX_SCALED = 1e100
+"""Bound of scaled values, so that what is computed from them stays finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +29,29 @@ class Ranges:
 
     @classmethod
     def none(cls, n_columns: int) -> Ranges:
-        """Ranges of no rows at all, which change nothing when merged."""
-        return cls(np.full(n_columns, NEVER), np.full(n_columns, -NEVER))
+        """Ranges of an empty table: the neutral element of merging."""
+        return cls(np.full(n_columns, LARGEST_FLOAT), np.full(n_columns, -LARGEST_FLOAT))
 
     @classmethod
     def of(cls, X: Array) -> Ranges:
-        """Ranges of the columns of ``X``; no rows give the neutral element of merging."""
+        """Ranges of the columns of ``X``; an empty table gives the neutral element of merging."""
         if len(X) == 0:
             return cls.none(X.shape[1])
         folds = len(X) // FOLDED_ROWS
         if folds > 1 and X.flags.c_contiguous:
-            # Many rows side by side make long inner loops, which numpy is fast at.
+            # Reducing many rows side by side gives long inner loops, at which numpy is fast.
             head = X[: folds * FOLDED_ROWS].reshape(folds, -1)
             ends = np.concatenate([head.min(axis=0), head.max(axis=0)]).reshape(-1, X.shape[1])
             X = np.concatenate([ends, X[folds * FOLDED_ROWS :]])
         return cls(X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64))
 
     def clip(self, X: Array) -> Array:
-        """Values beyond a range moved to its end."""
+        """Clip every column to its range."""
         clipped: Array = np.clip(X, self.low, self.high)
         return clipped
 
     def stretched(self, stretch: Array) -> Ranges:
-        """Ranges by which features scale to ``stretch`` times what they did, about the same middle."""
+        """Ranges that scale features to ``stretch`` times their scaled values, about the same midpoints."""
         half = self.half_widths / stretch
         return Ranges(self.midpoints - half, self.midpoints + half)
 
@@ -57,27 +60,27 @@ class Ranges:
 
     @property
     def midpoints(self) -> Array:
-        """Middle of each range, free of overflow."""
+        """Midpoint of each range, computed without overflow."""
         return self.low / 2 + self.high / 2
 
     @property
     def half_widths(self) -> Array:
-        """Half the length of each range; 1 where the column is constant, so that it scales to 0 and not to 0/0.
+        """Half the length of each range; 1 for a constant column, which then scales to 0 instead of 0/0.
 
-        A range too short to divide by without overflow counts as constant.
+        Ranges below `MIN_HALF_WIDTH` count as constant.
         """
         half = self.high / 2 - self.low / 2
-        return np.where(half > SHORTEST, half, 1.0)
+        return np.where(half > MIN_HALF_WIDTH, half, 1.0)
 
 
 def scale_features(X: Array, ranges: Ranges) -> Array:
-    """Columns mapped linearly so that their range becomes [-1, 1]; rows outside the range land outside.
+    """Columns mapped linearly so that their range becomes [-1, 1]; values outside the range scale to outside.
 
-    Very far outside they are cut off at `FARTHEST`, so that what is computed from them stays finite.
+    Scaled values are clipped at `MAX_SCALED`.
     """
     with np.errstate(over="ignore"):
         scaled = (X - ranges.midpoints) / ranges.half_widths
-    return np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
+    return np.clip(scaled, -MAX_SCALED, MAX_SCALED, out=scaled)
 
 
 def shift_and_unit(ranges: Ranges | None, n_columns: int) -> tuple[Array, Array]:
@@ -88,7 +91,7 @@ def shift_and_unit(ranges: Ranges | None, n_columns: int) -> tuple[Array, Array]
 
 
 def scaled_blocks(X: Array, ranges: Ranges | None) -> Iterator[Array]:
-    """Blocks of rows, scaled one at a time; as they are where there are no ranges."""
+    """Iterate over blocks of rows, scaled if ``ranges`` are given."""
     for block in row_blocks(len(X)):
         yield X[block] if ranges is None else scale_features(X[block], ranges)
 

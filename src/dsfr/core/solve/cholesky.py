@@ -1,4 +1,4 @@
-"""Symmetric positive definite systems, by Cholesky factors that are made once and used many times."""
+"""Symmetric positive definite systems by Cholesky factors."""
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -24,7 +24,7 @@ def cholesky(matrix: Array) -> Array:
     except LinAlgError:
         raise SingularSystemError(_singular(matrix, 0.0)) from None
     upper: Array = np.triu(factor)
-    # LAPACK's estimate from the factor: O(p^2), no second decomposition.
+    # LAPACK estimates the condition from the factor in O(p^2).
     reciprocal_condition, _ = dpocon(upper, float(np.abs(matrix).sum(axis=0).max()), uplo="U")
     if reciprocal_condition < np.finfo(np.float64).eps:
         raise SingularSystemError(_singular(matrix, float(reciprocal_condition)))

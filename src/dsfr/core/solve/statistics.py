@@ -1,4 +1,4 @@
-"""All that the weights depend on: sums over rows that add over agents, and their closed-form solution."""
+"""Sufficient statistics of the weights: sums over rows that add over agents, and the closed-form solution."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsfr.core.arrays import Array
-from dsfr.core.clustering.fuzzy_c_means import ClusterSpread, ClusterSums
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
 from dsfr.core.scaling.affine import Ranges
 from dsfr.storage.bundles import Bundle
 from dsfr.training.messages import pack, unpack
@@ -35,8 +35,8 @@ def own_sums(shard: Shard, memory: Bundle, centers: Array) -> ClusterSums:
     return sum(parts, ClusterSums.none(centers))
 
 
-def own_spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterSpread:
+def own_spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterVariances:
     """Spread of an agent's own rows about ``centers``."""
     told = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
-    parts = (part for X, _ in shard.batches() for part in ClusterSpread.parts(X, *told, fast=shard.fast))
-    return sum(parts, ClusterSpread.none(centers))
+    parts = (part for X, _ in shard.batches() for part in ClusterVariances.parts(X, *told, fast=shard.fast))
+    return sum(parts, ClusterVariances.none(centers))

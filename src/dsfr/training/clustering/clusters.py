@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.clustering.fuzzy_c_means import LONGEST_STEP, ClusterSpread, ClusterSums, fuzzy_c_means, seed_centers
+from dsfr.core.clustering.fuzzy_c_means import MAX_STEP, ClusterSums, ClusterVariances, fuzzy_c_means, seed_centers
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.features.takagi_sugeno import Rules, rule_widths
 from dsfr.core.relevance.slopes import effective_features
 from dsfr.core.scaling.affine import Ranges, scale_features
-from dsfr.core.solve.lbfgs import Descent
+from dsfr.core.solve.lbfgs import LBFGS
 from dsfr.engines import Engine, EngineError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.dfcm import consensus_centers
@@ -150,7 +150,7 @@ def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: 
     Stops when a step would move no center by more than ``tol``. If that was asked for by exact sums, agents that are
     away are not waited for: their rows are not in the sums that follow either.
     """
-    descent, present = Descent(MEMORY, LONGEST_STEP), tuple[str, ...]()
+    descent, present = LBFGS(MEMORY, MAX_STEP), tuple[str, ...]()
     patience = Patience(engine, 0 if settings.sums_only else WAIT_FOR_ABSENT)
     for round_number in range(1, settings.max_rounds + 1):
         sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
@@ -168,9 +168,9 @@ def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: 
     return moved, False
 
 
-def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterSpread:
+def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterVariances:
     if settings.width_pooling == "exact":
-        return unpack(ClusterSpread, engine.sum("cluster_spread", {"centers": centers}))
+        return unpack(ClusterVariances, engine.sum("cluster_spread", {"centers": centers}))
     pooled = engine.sum("local_spread", {"centers": centers})
     weight = np.maximum(pooled["weight"], 1.0)
-    return ClusterSpread(pooled["mass"], pooled["mass"][:, None] * pooled["square"] / weight[:, None])
+    return ClusterVariances(pooled["mass"], pooled["mass"][:, None] * pooled["square"] / weight[:, None])

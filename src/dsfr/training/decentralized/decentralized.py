@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.clustering.fuzzy_c_means import ClusterSpread
+from dsfr.core.clustering.fuzzy_c_means import ClusterVariances
 from dsfr.core.consensus.decentralized import average_step, link_penalty
 from dsfr.core.consensus.preconditioner import Metric, expected_curvature
 from dsfr.core.features.takagi_sugeno import rule_widths
@@ -235,7 +235,7 @@ def _with_basis(shard: Shard, memory: Bundle, broadcast: Bundle) -> Bundle:
         wavelets = Wavelets.draw(int(broadcast["n_nodes"]), shard.n_features, rng)
         return {**memory, "counts": flooded(memory), **wavelets.arrays(), "shares": np.empty(0)}
     table = flooded(memory)
-    spread = ClusterSpread(table[:, 0], table[:, 1:])
+    spread = ClusterVariances(table[:, 0], table[:, 1:])
     widths = rule_widths(spread.variances, float(broadcast["width_scale"]))
     return {**memory, "widths": widths, "shares": spread.mass / spread.mass.sum()}
 

@@ -17,7 +17,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo, stalled
 from dsfr.core.consensus.decentralized import Copy
-from dsfr.core.scaling.affine import NEVER
+from dsfr.core.scaling.affine import LARGEST_FLOAT
 from dsfr.engines import EngineError, NeighborEngine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.messages import pack, scalar, unpack
@@ -44,7 +44,7 @@ def flooded(memory: Bundle) -> Array:
 
 def announced(value: Array | None, shape: tuple[int, ...]) -> Array:
     """A value to flood; from agents that have none, one that any other is larger than."""
-    return np.full(shape, -NEVER) if value is None else value
+    return np.full(shape, -LARGEST_FLOAT) if value is None else value
 
 
 def start_copy(memory: Bundle, value: Array) -> tuple[Bundle, Bundle]:

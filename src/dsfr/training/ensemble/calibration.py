@@ -10,7 +10,7 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges, scale_features
-from dsfr.core.scaling.quantiles import counts_below, numbers_up_to
+from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -100,7 +100,7 @@ def _scores(engine: Engine, largest: float) -> Scores:
     """Errors of all agents' labels by count, as finely as coverages may ask for."""
     scores = _counted(engine, np.linspace(0.0, largest, N_THRESHOLDS))
     if scores.counts[1] > scores.counts[-1] / 2.0:  # one is so far off that the others look alike
-        scores = _counted(engine, numbers_up_to(largest, N_THRESHOLDS))
+        scores = _counted(engine, floats_up_to(largest, N_THRESHOLDS))
     for _ in range(MOST_REFINEMENTS):
         levels = np.linspace(0.0, float(scores.counts[-1]), N_THRESHOLDS)
         thresholds = np.maximum.accumulate(np.interp(levels, scores.counts, scores.thresholds))

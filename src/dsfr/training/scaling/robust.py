@@ -15,7 +15,7 @@ import numpy as np
 
 from dsfr.core.arrays import CHUNK_ROWS, Array, row_blocks
 from dsfr.core.scaling.affine import Ranges, scale_features
-from dsfr.core.scaling.quantiles import MOST_ROUNDS, Brackets, counts_below
+from dsfr.core.scaling.quantiles import MAX_ROUNDS, Brackets, counts_below
 from dsfr.engines import Engine, Task
 from dsfr.storage.bundles import Bundle
 from dsfr.training.messages import scalar
@@ -99,7 +99,7 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]
     features = Brackets(np.stack([look.ranges.low] * 2), np.stack([look.ranges.high] * 2))
     unit = look.target_unit
     quartiles = Brackets(np.full(2, look.target_origin - unit), np.full(2, look.target_origin + unit))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         asked = {"thresholds": features.thresholds(), "target_thresholds": quartiles.thresholds()}
         counted = engine.sum("tally", asked)
         n_samples, n_labeled = float(counted["n_samples"]), float(counted["n_labeled"])

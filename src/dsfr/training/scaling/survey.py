@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
-from dsfr.core.scaling.affine import NEVER, Moments, Ranges
+from dsfr.core.scaling.affine import LARGEST_FLOAT, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -141,7 +141,7 @@ def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
     ValueError
         If no agent has a labelled row, declared ranges do not fit the columns, or there would be too many weights.
     """
-    if seen["target_high"][0] == -NEVER:
+    if seen["target_high"][0] == -LARGEST_FLOAT:
         raise ValueError(
             "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
         )

@@ -10,7 +10,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo, relative_error_bound
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
-from dsfr.core.relevance.slope_shrinkage import ties, untied_factor
+from dsfr.core.relevance.slope_shrinkage import shrinkage_matrix, unshrunk_factor
 from dsfr.core.solve.cholesky import cholesky
 from dsfr.core.solve.evidence import Tuned, maximize_evidence
 from dsfr.core.solve.statistics import Statistics, solve_weights
@@ -54,7 +54,7 @@ class Solution:
         seen = self.statistics if self.tied is None else self.statistics.mapped(self.tied)
         curvature = seen.quadratic(self.unlabeled_weight).curvature
         factor = cholesky(curvature + self.ridge * np.eye(len(self.weights)))
-        return factor if self.tied is None else untied_factor(factor, self.tied)
+        return factor if self.tied is None else unshrunk_factor(factor, self.tied)
 
 
 def agree_weights(
@@ -106,7 +106,7 @@ def _tied(settings: Settings, broadcast: Bundle) -> Array | None:
     """Ties of the lines by relevance, where evidence chooses the ridge; other ways to choose know the lines only."""
     if settings.tune != "evidence" or "stretch" not in broadcast:
         return None
-    return ties(broadcast["stretch"], len(broadcast["centers"]))
+    return shrinkage_matrix(broadcast["stretch"], len(broadcast["centers"]))
 
 
 def _tune(engine: Engine, settings: Settings, broadcast: Bundle, total: Statistics) -> Tuned | None:
