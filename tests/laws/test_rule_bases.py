@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dsfr.core.prediction.stacking import LeftOut
+from dsfr.core.relevance.slope_shrinkage import shrinkage_matrix
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.evidence import maximize_evidence
 from dsfr.engines import InProcessEngine

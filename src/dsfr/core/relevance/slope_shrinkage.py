@@ -2,7 +2,7 @@
 
 Clusters do not separate low from high values of a feature with small relevance ``s_j``, so slopes that differ between
 rules along it could only fit noise. The slope of rule k along feature j is ``mean_j + s_j (u_kj - mean_j)``, and the
-ridge penalises ``u``: the mean over rules is penalised as before, deviations from it more. The rules stay ordinary rules.
+ridge penalises ``u``: the mean over rules is penalised as before, deviations from it more.
 """
 
 from __future__ import annotations
