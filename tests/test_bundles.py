@@ -60,12 +60,65 @@ def test_foreign_bytes_are_an_error_or_an_empty_bundle(data):
         ({"x": np.array([object()])}, "dtype object"),
         ({"../x": np.ones(1)}, "lower-case"),
         ({1: np.ones(1)}, "lower-case"),
-        ({f"x{i}": np.ones(1) for i in range(300)}, "at most 256"),
+        ({f"x{i}": np.ones(1) for i in range(600)}, "at most 512"),
     ],
 )
 def test_what_must_not_be_sent_is_refused(bundle, message):
     with pytest.raises(BundleError, match=message):
         to_bytes(bundle)
+
+
+def header_only(header: bytes) -> bytes:
+    return len(header).to_bytes(8, "little") + header
+
+
+def entry(name: str, start: int = 0, length: int = 0) -> str:
+    place = f"[{start},{start + 8 * length}]"
+    return f'"{name}":{{"dtype":"F64","shape":[{length}],"data_offsets":{place}}}'
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        f"{{{entry('x', 0, 1)},{entry('x', 8, 1)}}}",
+        f'{{"__metadata__":{{"a":"1"}},"__metadata__":{{"a":"2"}},{entry("x", 0, 2)}}}',
+        f'{{"__metadata__":{{"a":"1","a":"2"}},{entry("x", 0, 2)}}}',
+        f"{{{entry('x', 0, 1)},{entry(chr(92) + 'u0078', 8, 1)}}}",
+    ],
+    ids=["tensor", "metadata", "key", "escaped"],
+)
+def test_a_header_that_names_something_twice_is_refused(header):
+    with pytest.raises(BundleError, match="names something twice"):
+        from_bytes(header_only(header.encode()) + bytes(16))
+
+
+def test_a_header_of_many_arrays_is_refused_before_safetensors_sees_it(monkeypatch):
+    monkeypatch.setattr(bundles, "_load", lambda data: pytest.fail("safetensors needs seconds for so many"))
+    some = "{" + ",".join(entry(f"x{i}") for i in range(600)) + "}"
+    with pytest.raises(BundleError, match="at most 512 arrays"):
+        from_bytes(header_only(some.encode()))
+    many = "{" + ",".join(entry(f"x{i}") for i in range(20_000)) + "}"
+    with pytest.raises(BundleError, match="more than the 512 arrays"):
+        from_bytes(header_only(many.encode()))
+    with pytest.raises(BundleError, match="more than the 512 arrays"):
+        from_bytes(header_only(many.replace("data_offsets", "data\\u005foffsets").encode()))
+
+
+def test_a_long_header_is_refused_before_it_is_parsed(monkeypatch):
+    monkeypatch.setattr(bundles.json, "loads", lambda *_, **__: pytest.fail("a header of any length is parsed"))
+    with pytest.raises(BundleError, match="a header of 8388609 bytes exceeds"):
+        from_bytes(header_only(b" " * (bundles.MAX_HEADER_BYTES + 1)))
+
+
+@pytest.mark.parametrize("header", [b"[" * 100_000, b"[]", b"{", b"\xff\xfe", b"1"])
+def test_a_header_that_is_no_json_object_is_refused(header):
+    with pytest.raises(BundleError):
+        from_bytes(header_only(header))
+
+
+def test_what_could_not_be_read_is_not_written():
+    with pytest.raises(BundleError, match="names and metadata take"):
+        to_bytes({"x": np.ones(1)}, {"note": "x" * (bundles.MAX_HEADER_BYTES + 1)})
 
 
 def test_size_is_limited(monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -179,9 +180,18 @@ DESCRIBED = {"share": 1.0, "agreement": 1.0, "n_rules": 3, "near_pairs": 0.0, "w
         ({}, {"centers": np.full((3, 3), 1e308)}, "too large or too small to compute with"),
         ({}, {"widths": np.full((3, 3), 1e-320)}, "too large or too small to compute with"),
         ({}, {"target": np.array([0.0, 1.7e308])}, "too large or too small to compute with"),
+        ({}, {"weights": np.full(12, 1e50)}, "too large or too small to compute with"),
+        ({}, {"widths": np.full((3, 3), 1e120)}, "too large or too small to compute with"),
+        ({}, {"target": np.array([1e300, 1.0])}, "too large or too small to compute with"),
+        ({}, {"high": np.full(3, 1e300)}, "too large or too small to compute with"),
+        ({}, {"shares": np.full(3, 0.5)}, "shares do not add up"),
+        ({"training": {"bytes": 10**400}}, {}, "has more than 64 bits"),
+        ({"training": {"rounds": -(2**64)}}, {}, "has more than 64 bits"),
         ({"settings": {"width_scale": None}}, {}, "setting 'width_scale' is no number > 0"),
         ({"settings": {"width_scale": 0}}, {}, "setting 'width_scale' is no number > 0"),
         ({"settings": {"width_scale": float("inf")}}, {}, "setting 'width_scale' is no number > 0"),
+        ({"training": {"cluster_scales": [1.0, 0.0]}}, {}, "record of 'cluster_scales' is no list of numbers > 0"),
+        ({"training": {"cluster_scales": 1.0}}, {}, "record of 'cluster_scales' is no list of numbers > 0"),
         ({"training": {"models": None}}, {}, "record of 'models' is no list"),
         ({"training": {"models": ["x"]}}, {}, "record of 'models' has entries of the wrong kind"),
         ({"training": {"models": [{"share": 1.0}]}}, {}, "record of 'models' has entries of the wrong kind"),
@@ -216,6 +226,10 @@ def averaged():
         ({"member0_factor": np.ones(3)}, "wrong names or shapes"),
         ({"member0_noise": np.array([-1.0])}, "wrong names or shapes"),
         ({"member1_limit_low": np.full(3, 1e9)}, "limits are not in order"),
+        ({"member1_limit_low": np.full(3, -1e9)}, "members have different targets or limits"),
+        ({"member1_target": np.array([0.0, 1.0])}, "members have different targets or limits"),
+        ({"member0_noise": np.array([1e300])}, "too large or too small to compute with"),
+        ({"score_thresholds": np.array([1e300]), "score_counts": np.ones(1)}, "counts of errors are not counts"),
         ({"score_counts": np.ones(2)}, "wrong names or shapes"),
         ({"score_counts": -np.arange(400.0)}, "counts of errors are not counts"),
         ({"extra": np.ones(1)}, "wrong names or shapes"),
@@ -224,6 +238,30 @@ def averaged():
 def test_a_forged_average_is_refused(tmp_path, averaged, arrays, message):
     with pytest.raises(ModelFileError, match=message):
         dsfr.load(forge(tmp_path, averaged, **arrays))
+
+
+def test_numbers_beyond_double_precision_in_the_metadata_are_refused(tmp_path, model):
+    arrays = file._to_arrays(model.predictor)
+    text = json.dumps({"format": 1, "feature_names": list(model.feature_names), "target_name": "y", "training": {}})
+    text = f'{text[:-1]}, "settings": {{"ridge": 1e999}}}}'
+    forged = tmp_path / "forged.dsfr"
+    forged.write_bytes(to_bytes({**arrays, "sha256": file._digest(arrays, text)}, {"dsfr": text}))
+    with pytest.raises(ModelFileError, match="1e999 is beyond double precision"):
+        dsfr.load(forged)
+
+
+def test_a_factor_that_cannot_be_divided_by_is_refused(tmp_path, averaged):
+    name = "member0_factor"
+    factor = file._mixture_to_arrays(averaged.mixture)[name]
+    with pytest.raises(ModelFileError, match="too large or too small"):
+        dsfr.load(forge(tmp_path, averaged, **{name: np.where(np.arange(len(factor)) == 0, 1e-300, factor)}))
+
+
+def test_a_model_that_could_not_be_read_is_not_written(tmp_path, model):
+    broken = replace(model, predictor=replace(model.predictor, target_scale=1e300))
+    with pytest.raises(ModelFileError, match="too large or too small"):
+        broken.save(tmp_path / "m.dsfr")
+    assert not (tmp_path / "m.dsfr").exists()
 
 
 def test_a_forged_file_with_right_contents_loads(tmp_path, model):

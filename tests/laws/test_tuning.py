@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr import LapWNNRegressor, SFRRegressor, load, nrmse
-from dsfr.core.solve.evidence import maximize_evidence
+from dsfr.core.solve.evidence import LOG_RIDGE, LOG_WEIGHT, maximize_evidence
 from dsfr.core.solve.statistics import solve_weights
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, Settings, make_shards, train
@@ -113,3 +113,22 @@ def test_tuning_needs_sums(told):
 def test_other_ways_to_tune_are_refused():
     with pytest.raises(ValueError, match="tune='magic' must be one of 'evidence', 'loo', None"):
         Settings(tune="magic")
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 3),
+    st.sampled_from(["icr", None]),
+    st.sampled_from(["line", "noise", "bent"]),
+)
+def test_leave_one_out_stays_within_its_bounds(seed, n_agents, unlabeled, kind):
+    X, _, y = make_table(seed, n_rows=60)
+    line = X @ np.arange(1.0, 4.0)  # without noise: the smaller the ridge, the better
+    noise = np.random.default_rng(seed).standard_normal(len(y))
+    y = {"line": line, "noise": noise, "bent": y}[kind]
+    found, _ = train_on(
+        X, y, owners_of(seed, len(y), n_agents), solver="exact", tune="loo", unlabeled=unlabeled, n_rules=2
+    )
+    for value, bounds in ((found.tuned.ridge, LOG_RIDGE), (found.tuned.unlabeled_weight or 1.0, LOG_WEIGHT)):
+        assert 10.0 ** bounds[0] * (1.0 - 1e-12) <= value <= 10.0 ** bounds[1] * (1.0 + 1e-12)

@@ -27,7 +27,7 @@ def test_deviations_are_those_of_the_gaussian_posterior(seed, ridge):
     np.testing.assert_allclose(training.mixture.deviations(X), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e200])
+@pytest.mark.parametrize("unit", [1e-200, 1e97])
 def test_deviations_are_in_the_units_of_any_target(unit):
     X, _, y = make_table(0)
     expected, found = (

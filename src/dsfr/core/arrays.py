@@ -45,3 +45,21 @@ def as_floats(values: Any, name: str) -> Array:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}") from None
     return numbers
+
+
+def with_dtype(X: Array, dtype: npt.DTypeLike) -> Array:
+    """Rows in another precision.
+
+    Raises
+    ------
+    ValueError
+        If a number is too large for it.
+    """
+    with np.errstate(over="ignore"):
+        converted: Array = X.astype(dtype, copy=False)
+    if converted is not X and not np.isfinite(converted).all():
+        raise ValueError(
+            f"X has values beyond {np.finfo(converted.dtype).max:.1e}, the largest number of precision='single': take "
+            "precision='double', or use larger units"
+        )
+    return converted

@@ -16,8 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, with_dtype
 from dsfr.core.consensus.admm import UNKNOWN
+from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine, choose_engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
@@ -150,7 +151,8 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             raise ValueError("score needs labelled rows: every target in y is NaN")
         weight = None if sample_weight is None else np.asarray(sample_weight)[labeled]
         predictions = np.asarray(self.predict(X))[labeled]
-        return float(r2_score(y[labeled], predictions, sample_weight=weight))
+        unit = unit_of(y[labeled])
+        return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model into one file that `dsfr.load` reads."""
@@ -166,7 +168,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         seed = training_seed(self.random_state)
         settings = self._settings(seed)
         owners = self._owners(agents, len(y), seed)
-        return settings, make_shards(X.astype(dtype_of(self.precision), copy=False), y, owners)
+        return settings, make_shards(with_dtype(X, dtype_of(self.precision)), y, owners)
 
     def _scanned(self, rows: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from files."""
@@ -251,6 +253,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
                 **({"tuned": _tuned(training, settings)} if settings.tune else {}),
+                **({"cluster_scales": list(training.cluster_scales)} if training.cluster_scales else {}),
                 **({"models": [dict(model) for model in training.models]} if training.models else {}),
                 **record(training.history, self.ledger_),
             },

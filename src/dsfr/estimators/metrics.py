@@ -10,7 +10,7 @@ from sklearn.metrics import make_scorer
 from sklearn.utils.validation import column_or_1d
 
 from dsfr.core.arrays import Array, as_floats
-from dsfr.core.prediction.errors import relative_error, unit_of
+from dsfr.core.prediction.errors import in_units, relative_error, unit_of
 
 
 def nrmse(y_true: Any, y_pred: Any) -> float:
@@ -67,7 +67,7 @@ class RunningError:
             return
         if self.n == 0:
             self.unit = unit_of(y_true[labeled])
-        true, predicted = y_true[labeled] / self.unit, y_pred[labeled] / self.unit
+        true, predicted = in_units(y_true[labeled], self.unit), in_units(y_pred[labeled], self.unit)
         mean, total = float(true.mean()), self.n + n
         gap = mean - self.mean
         self.square += float(np.sum((true - mean) ** 2)) + gap * gap * self.n * n / total

@@ -27,7 +27,7 @@ class SFRRegressor(DistributedRegressor):
     Parameters
     ----------
     n_rules : int, default=5
-        Number of clusters and rules.
+        Number of clusters and rules. More than ten of them, with at most two rows each, are a warning.
     unlabeled : {"icr", "graph", None}, default="icr"
         Penalty on unlabelled rows: interpolation consistency (the paper's SFR-ICR), graph Laplacian (SFR-G), or none
         (s-SFR; with all rows labelled: FR).

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, with_dtype
 from dsfr.io.batches import BATCH_ROWS
 from dsfr.training.rows import Batch
 
@@ -53,12 +53,24 @@ class Spool:
         return start
 
     def read(self, start: int, out: npt.NDArray[Any]) -> None:
-        """Fill a contiguous array with what was written at ``start``."""
+        """Fill a contiguous array with what was written at ``start``.
+
+        Raises
+        ------
+        OSError
+            If the file has become shorter than what was written.
+        """
         data = out.data.cast("B")
         with self._lock:
             self._file.seek(start)
             while data:
-                data = data[self._file.readinto(data) :]  # type: ignore[attr-defined]
+                n_read = self._file.readinto(data)  # type: ignore[attr-defined]
+                if not n_read:
+                    raise OSError(
+                        f"the temporary file of rows in {Path(tempfile.gettempdir())} ends {len(data)} bytes early: it "
+                        "was cut short while training. Train again; set TMPDIR to a folder on a disk that works"
+                    )
+                data = data[n_read:]
             self._file.seek(self._end)
 
 
@@ -78,7 +90,7 @@ class SpooledRows:
     def append(self, X: Array, y: Array) -> None:
         """Add rows."""
         if len(y):
-            self._parts.append((len(y), self.spool.append(X.astype(self.dtype)), self.spool.append(y)))
+            self._parts.append((len(y), self.spool.append(with_dtype(X, self.dtype)), self.spool.append(y)))
             self.n_samples += len(y)
             self.n_labeled += int(np.count_nonzero(~np.isnan(y)))
 

@@ -135,9 +135,12 @@ SHOWN_COVERAGE = 0.9
 def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], members: Members) -> list[float]:
     """For every member, how many times the deviation of a cluster the width of its set is.
 
-    Rules that fire by the mean over features have sets wider by the root of their number (with relevances, of the
-    number of those that matter, which is not kept: their clusters are then remembered as narrower than they are).
+    The record of a training in steps has it. Else rules that fire by the mean over features have sets wider by the root
+    of their number.
     """
+    known = training.get("cluster_scales", [])
+    if len(known) == len(members):
+        return list(map(float, known))
     described = training.get("models", [])
     told = described if len(described) == len(members) else [settings] * len(members)
     wider = members[0][1].n_features ** 0.5 if settings.get("firing") == "mean" else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr import __version__
-from dsfr.core.arrays import Array
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.prediction.bounds import check_mixture, check_predictor
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.core.scaling.affine import MAX_SCALED, Ranges
+from dsfr.core.scaling.affine import Ranges
 from dsfr.model.record import check_record, check_width_scale
 from dsfr.storage.atomic import replacing
 from dsfr.storage.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
@@ -28,8 +29,8 @@ FORMAT = 1
 MIXTURE_FORMAT = 2
 """Of a file with limits, several predictors or uncertainty."""
 MAX_MEMBERS = 1000
-NARROWEST = 1e-50
-"""Narrowest set that a file may have: from farther than any row, the square of the distance in widths is finite."""
+MAX_INTEGER = 2**64
+"""Of whole numbers in the metadata; seeds may have 64 bits."""
 _METADATA = "dsfr"
 _CHECKSUM = "sha256"
 _KINDS = {"feature_names": list, "target_name": str, "settings": dict, "training": dict}
@@ -40,7 +41,14 @@ class ModelFileError(ValueError):
 
 
 def write_model_file(path: str | os.PathLike[str], model: Predictor | Mixture, metadata: Mapping[str, Any]) -> Path:
-    """Write a predictor, or several, and the metadata."""
+    """Write a predictor, or several, and the metadata.
+
+    Raises
+    ------
+    ModelFileError
+        If the model has numbers with which no reader would accept it.
+    """
+    _check_numbers(model)
     arrays = _to_arrays(model) if isinstance(model, Predictor) else _mixture_to_arrays(model)
     number = FORMAT if isinstance(model, Predictor) and model.limits is None else MIXTURE_FORMAT
     text = json.dumps({"format": number, "version": __version__, **metadata}, sort_keys=True)
@@ -75,6 +83,7 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[Predictor | Mixture, 
         metadata = _checked_metadata(header[_METADATA])
         n_features = len(metadata["feature_names"])
         model = _to_mixture(arrays, n_features) if "mixture_shares" in arrays else _to_predictor(arrays, n_features)
+        _check_numbers(model)
         return model, metadata
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
@@ -137,8 +146,6 @@ def _to_member(arrays: Bundle, number: int, n_features: int) -> Member:
         raise ModelFileError("its arrays have the wrong names or shapes for a model")
     upper = np.zeros((p, p))
     upper[np.triu_indices(p)] = factor
-    if not (np.diag(upper) > 0).all():
-        raise ModelFileError("its uncertainty is not that of any weights")
     return Member(predictor, share, Posterior(upper, float(noise[0])))
 
 
@@ -148,9 +155,6 @@ def _to_scores(arrays: Bundle) -> Scores | None:
         return None
     if thresholds is None or counts is None or thresholds.ndim != 1 or thresholds.shape != counts.shape:
         raise ModelFileError("its arrays have the wrong names or shapes for a model")
-    ascending = all((np.diff(values) >= 0).all() and (values >= 0).all() for values in (thresholds, counts))
-    if not len(counts) or not ascending or counts[-1] < 1:
-        raise ModelFileError("its counts of errors are not counts")
     return Scores(thresholds, counts)
 
 
@@ -160,7 +164,7 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
     _check_arrays(arrays, basis_names, n_features, is_rules=is_rules)
     first, second = (arrays[name] for name in basis_names)
     mean, scale = (float(value) for value in arrays["target"])
-    made = Predictor(
+    return Predictor(
         ranges=Ranges(arrays["low"], arrays["high"]),
         basis=Rules(first, second) if is_rules else Wavelets(first, second),
         weights=arrays["weights"],
@@ -169,8 +173,6 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
         shares=arrays["shares"],
         limits=Ranges(arrays["limit_low"], arrays["limit_high"]) if "limit_low" in arrays else None,
     )
-    _check_numbers(made, *((first, second) if is_rules else (second, first)))
-    return made
 
 
 def _check_arrays(arrays: Bundle, basis_names: tuple[str, str], n_features: int, *, is_rules: bool) -> None:
@@ -190,28 +192,22 @@ def _check_arrays(arrays: Bundle, basis_names: tuple[str, str], n_features: int,
         raise ModelFileError("its arrays are not all float64")
 
 
-def _check_numbers(predictor: Predictor, places: Array, divisors: Array) -> None:
-    """Refuse numbers that no training gives, and with which predictions would overflow or be NaN."""
-    scale, shares, limits = predictor.target_scale, predictor.shares, predictor.limits
-    in_order = (predictor.ranges.low <= predictor.ranges.high).all()
-    if not ((divisors > 0).all() and scale > 0 and (shares >= 0).all() and in_order):
-        raise ModelFileError("its widths, scales, shares or ranges are not positive")
-    with np.errstate(over="ignore"):
-        farthest = abs(predictor.target_mean) + scale * np.abs(predictor.weights).sum()
-        if len(shares) and not 0 < shares.sum() < np.inf:
-            raise ModelFileError("its rules' shares do not add up to a part of the rows")
-    if (divisors < NARROWEST).any() or (np.abs(places) > MAX_SCALED).any() or not np.isfinite(farthest):
-        raise ModelFileError("its numbers are too large or too small to compute with")
-    if limits is not None and not (limits.low <= limits.high).all():
-        raise ModelFileError("its limits are not in order")
+def _check_numbers(model: Predictor | Mixture) -> None:
+    try:
+        if isinstance(model, Predictor):
+            check_predictor(model)
+        else:
+            check_mixture(model)
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
 
 
 def _checked_metadata(text: str) -> dict[str, Any]:
     try:
         # JSON proper has no NaN or infinity, though Python reads them: they are numbers that nobody knows.
-        metadata = json.loads(text, parse_constant=lambda _: None)
+        metadata = json.loads(text, parse_constant=lambda _: None, parse_float=_finite, parse_int=_integer)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"its metadata is not JSON: {error}") from None
+        raise ModelFileError(f"its metadata is not JSON, or has numbers out of range: {error}") from None
     if not isinstance(metadata, dict) or metadata.get("format") not in (FORMAT, MIXTURE_FORMAT):
         found = metadata.get("format") if isinstance(metadata, dict) else None
         raise ModelFileError(
@@ -229,6 +225,20 @@ def _checked_metadata(text: str) -> dict[str, Any]:
     except ValueError as error:
         raise ModelFileError(str(error)) from None
     return metadata
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is beyond double precision")
+    return value
+
+
+def _integer(text: str) -> int:
+    value = int(text)
+    if abs(value) >= MAX_INTEGER:
+        raise ValueError(f"{text[:20]}... has more than 64 bits")
+    return value
 
 
 def _digest(arrays: Bundle, text: str) -> npt.NDArray[np.uint8]:

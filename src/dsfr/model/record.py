@@ -88,6 +88,9 @@ def check_record(training: Mapping[str, Any]) -> None:
             raise ValueError(f"its record of {name!r} is no list, or too long")
         if not all(_has(entry, kinds) for entry in entries):
             raise ValueError(f"its record of {name!r} has entries of the wrong kind")
+    scales = training.get("cluster_scales", [])
+    if not isinstance(scales, list) or len(scales) > MAX_ENTRIES or not all(map(_is_scale, scales)):
+        raise ValueError("its record of 'cluster_scales' is no list of numbers > 0")
     if not all(_is_scale(entry["width_scale"]) for entry in training.get("models", [])):
         raise ValueError("its record of 'models' has a width scale that is no number > 0")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dsfr import __version__
 from dsfr.core.arrays import Array
-from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.explain.rule_base import RuleBase, scaled_rows
 from dsfr.core.explain.rules import Rule
 from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.core.prediction.errors import relative_error
@@ -50,7 +50,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "rules_hint": _rules_hint(data),
         "columns": [_column(base, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
         # What moves predictions most is what people want to see first.
-        "first_feature": int(np.argmax(base.shares @ np.abs(base.slopes) * among.std(axis=0))),
+        "first_feature": int(np.argmax(_effects(base, among))),
         "tiles": _tiles(model, base, data),
         "fit": _fit(model, data),
         "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
@@ -58,6 +58,14 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "settings": [[name, _shown(value)] for name, value in sorted(model.settings.items())],
         "reproduce": _reproduce(model),
     }
+
+
+def _effects(base: RuleBase, X: Array) -> Array:
+    """How far predictions move over a deviation of each feature; scaled rows are cut off where squares overflow."""
+    first = base.members[0][1]
+    per_half_range = base.shares @ np.abs(base.slopes * first.ranges.half_widths)
+    effects: Array = per_half_range * scaled_rows(X, first).std(axis=0)
+    return effects
 
 
 def _lead(model: Model, base: RuleBase) -> str:

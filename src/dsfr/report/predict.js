@@ -1,12 +1,12 @@
 "use strict";
 // The model itself: the same formulas as dsfr.core, in double precision.
-const FARTHEST = 1e100;
+const MAX_SCALED = 1e100;
 
 function scaled(row, member) {
   return row.map((value, j) => {
     const seen = member.limits ? Math.min(Math.max(value, member.limits[0][j]), member.limits[1][j]) : value;
     const z = (seen - member.middle[j]) / member.half[j];
-    return Math.min(Math.max(z, -FARTHEST), FARTHEST);
+    return Math.min(Math.max(z, -MAX_SCALED), MAX_SCALED);
   });
 }
 

@@ -20,8 +20,15 @@ from safetensors.numpy import save as _save
 Bundle = dict[str, npt.NDArray[Any]]
 
 MAX_BYTES = 1 << 30
-MAX_ARRAYS = 256
+MAX_ARRAYS = 512
+"""The most that a model of `dsfr.training.settings.MOST_MODELS` members has is 334."""
+MAX_HEADER_BYTES = 8 << 20
+"""Of names, shapes and metadata: 5,000 column names of 100 letters fit, as do ranges declared for them."""
+ENTRY_TEXTS, ENTRY_BYTES = 6, 128
+"""Of the header's entry for one array: texts in quotes (five, and some for metadata), and bytes of all that is not."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""Text in quotes in JSON; without its end, to the end of the header."""
 _DTYPES = frozenset(map(np.dtype, ("float64", "int64", "uint64", "uint8")))
 
 
@@ -61,7 +68,12 @@ def to_bytes(bundle: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]
     """Checked, serialised form of a bundle."""
     check_bundle(bundle)
     arrays = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in bundle.items()}
-    return _save(arrays, metadata=dict(metadata) if metadata else None)
+    data = _save(arrays, metadata=dict(metadata) if metadata else None)
+    if _header_length(data) > MAX_HEADER_BYTES:
+        raise BundleError(
+            f"names and metadata take {_header_length(data)} bytes; at most {MAX_HEADER_BYTES} can be read"
+        )
+    return data
 
 
 def from_bytes(data: bytes) -> Bundle:
@@ -74,6 +86,7 @@ def from_bytes(data: bytes) -> Bundle:
     """
     if len(data) > MAX_BYTES + (1 << 20):
         raise BundleError(f"{len(data)} bytes exceed the limit of {MAX_BYTES}")
+    _read_header(data)
     try:
         bundle: Bundle = _load(data)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
@@ -84,6 +97,49 @@ def from_bytes(data: bytes) -> Bundle:
 
 def read_metadata(data: bytes) -> dict[str, str]:
     """The string metadata in the header of a serialised bundle; call after `from_bytes` has accepted the bytes."""
-    length = int.from_bytes(data[:8], "little")
-    metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
+    metadata = _read_header(data).get("__metadata__", {})
     return {str(key): str(value) for key, value in metadata.items()}
+
+
+def _header_length(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little")
+
+
+def _read_header(data: bytes) -> dict[str, Any]:
+    """The header as JSON, refused before it is parsed if it is long, and after if it has many or repeated names.
+
+    safetensors keeps one of two tensors of the same name, and needs seconds and much memory for very many.
+    """
+    length = _header_length(data)
+    if length > MAX_HEADER_BYTES:
+        raise BundleError(f"a header of {length} bytes exceeds the limit of {MAX_HEADER_BYTES}")
+    text = data[8 : 8 + length]
+    if not _is_short(text):
+        raise BundleError(f"a header with more than the {MAX_ARRAYS} arrays that are allowed")
+    try:
+        header = json.loads(text, object_pairs_hook=_unique)
+    except BundleError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"not a bundle of arrays: its header is not JSON: {error}") from None
+    if not isinstance(header, dict) or len(header) > MAX_ARRAYS + 1:
+        raise BundleError(f"a header must name at most {MAX_ARRAYS} arrays, each with its type, shape and place")
+    return header
+
+
+def _is_short(header: bytes) -> bool:
+    """Whether text in quotes, and what is left without it, are no more than the most arrays need; nothing is parsed."""
+    n_texts, rest = 0, len(header)
+    for text in _TEXT.finditer(header):
+        n_texts, rest = n_texts + 1, rest - len(text[0])
+        if n_texts > ENTRY_TEXTS * MAX_ARRAYS:
+            return False
+    return rest <= ENTRY_BYTES * MAX_ARRAYS
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, refused if it names anything twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise BundleError("a header that names something twice")
+    return found

@@ -86,6 +86,8 @@ class Training:
     """Several models and how sure they are, if asked for; ``predictor`` is the strongest of them."""
     models: tuple[dict[str, float], ...] = ()
     """What sets each of several models apart, and its part in the average."""
+    cluster_scales: tuple[float, ...] = ()
+    """Of every member of the mixture, the width of its sets over the deviation of their clusters."""
     odd_target: tuple[float, float] | None = None
     """A target that is hardly meant as it stands, and what it counted as."""
     copies: dict[str, Predictor] = field(default_factory=dict)
@@ -140,6 +142,7 @@ def _train_mixture(
 ) -> Training:
     """Rule bases one after the other, averaged; and how sure their average is."""
     population = robust.agree_scaling(engine, settings)
+    survey.warn_of_many_rules(settings, population.n_samples)
     trained, shares = rule_bases.agree_bases(engine, settings, population, observe)
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
@@ -158,6 +161,7 @@ def _train_mixture(
         tuned=strongest.tuned,
         odd_target=population.odd_target,
         mixture=mixture if several else None,
+        cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )
 
@@ -184,6 +188,7 @@ def _train_copies(
     with single_threaded_blas():
         models, unconverged = decentralized.train_copies(engine, settings, observe)
     n_samples, n_labeled = np.rint(next(iter(models.values()))["counts"][:2])
+    survey.warn_of_many_rules(settings, n_samples)
     copies = {name: decentralized.predictor_of(model) for name, model in models.items()}
     first = next(iter(copies.values()))
     return Training(first, history, tuple(unconverged), int(n_samples), int(n_labeled), copies=copies)
@@ -198,6 +203,9 @@ def _agree_basis(
         rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
         return population, Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
     if settings.rounds == "few" and engine.n_agents > 1:
-        return *few_rounds.few_rounds_rules(engine, settings, observe), True
+        population, rules, shares = few_rounds.few_rounds_rules(engine, settings, observe)
+        survey.warn_of_many_rules(settings, population.n_samples)
+        return population, rules, shares, True
     population = robust.agree_scaling(engine, settings)
+    survey.warn_of_many_rules(settings, population.n_samples)
     return population, *clusters.agree_rules(engine, settings, population, observe)

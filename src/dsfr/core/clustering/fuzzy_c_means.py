@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from dsfr.core import compiled
@@ -20,6 +21,8 @@ from dsfr.core.threads import each_chunk
 MAX_SQUARED_DISTANCE = 1e300
 """Cap of squared distances."""
 N_MERGE_STARTS = 10
+EMPTY = 1e-3
+"""A cluster with a mass of fewer rows counts as empty."""
 MIN_MASS = 1e-9
 """Relative to the total mass: smaller clusters take L-BFGS steps as if they had this mass."""
 MAX_STEP = 0.5
@@ -156,6 +159,21 @@ class ClusterSums:
         mass = np.maximum(self.mass, max(MIN_MASS * float(self.mass.sum()), TINY))
         gradient = self.mass[:, None] * centers - self.total
         return Evaluation(centers.ravel(), self.objective, gradient.ravel(), np.repeat(mass, centers.shape[1]))
+
+    def largest_move(self, centers: Array, moved: Array) -> float:
+        """How far a step moves a center at most; centers of empty clusters do not count.
+
+        ADMM moves a center by about its mass over the penalty of what a step would, and descent by its mass over the
+        least that it divides by. Centers of empty clusters hence never come to rest, whatever the number of rounds.
+        """
+        moves = np.abs(moved - centers).max(axis=1)
+        return float(np.where(self.is_empty, 0.0, moves).max())
+
+    @property
+    def is_empty(self) -> npt.NDArray[np.bool_]:
+        """Which clusters have no rows to speak of."""
+        empty: npt.NDArray[np.bool_] = self.mass < EMPTY
+        return empty
 
     def centers(self, previous: Array) -> Array:
         """Next centers, paper eq. (6); an empty cluster stays where it was."""

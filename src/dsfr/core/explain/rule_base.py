@@ -101,8 +101,7 @@ class RuleBase:
 
     def lines(self, X: Array) -> Array:
         """Output of the line of every rule on every row; shape (n, k)."""
-        said: Array = self.intercepts + self.members[0][1].within_limits(X) @ self.slopes.T
-        return said
+        return np.concatenate([_lines(scaled_rows(X, predictor), predictor) for _, predictor in self.members], axis=1)
 
     def synthetic_rows(self) -> Array:
         """Synthetic rows drawn from Gaussian clusters around the centers, clipped to the domain.
@@ -133,3 +132,10 @@ def _in_data_units(share: float, predictor: Predictor, width_scale: float) -> tu
     intercepts = predictor.target_mean + consequents[:, 0] - slopes @ middle
     widths = half * rules.widths
     return share * predictor.shares, middle + half * rules.centers, widths, widths / width_scale, intercepts, slopes
+
+
+def _lines(Z: Array, predictor: Predictor) -> Array:
+    """Outputs of the rules of a predictor on scaled rows, which are clipped where the units of the data overflow."""
+    consequents = predictor.target_scale * predictor.weights.reshape(len(predictor.shares), -1)
+    outputs: Array = predictor.target_mean + consequents[:, 0] + Z @ consequents[:, 1:].T
+    return outputs

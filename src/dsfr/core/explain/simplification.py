@@ -62,7 +62,7 @@ def _chosen(predictor: Predictor, rules: npt.NDArray[np.bool_]) -> Predictor:
         predictor,
         basis=replace(basis, centers=basis.centers[rules], widths=basis.widths[rules]),
         weights=weights.ravel(),
-        shares=shares / shares.sum() if shares.sum() > 0 else shares,
+        shares=shares / shares.sum() if shares.sum() > 0 else np.full(len(shares), 1.0 / len(shares)),
     )
 
 

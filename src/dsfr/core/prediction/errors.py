@@ -17,10 +17,21 @@ def relative_error(true: Array, predicted: Array) -> float | None:
     """
     known = ~np.isnan(true)
     unit = unit_of(true[known])
-    wanted, got = true[known] / unit, predicted[known] / unit
+    wanted, got = true[known] / unit, in_units(predicted[known], unit)
     if len(wanted) < 2 or np.ptp(wanted) == 0.0:
         return None
     return float(np.sqrt(np.mean((got - wanted) ** 2) / np.var(wanted, ddof=1)))
+
+
+MAX_PREDICTION = 1e145
+"""Largest prediction in units of the target that errors are told apart up to: the sum of its squares is finite."""
+
+
+def in_units(predicted: Array, unit: float) -> Array:
+    """Predictions in a unit of the targets, cut off where their squares would overflow."""
+    with np.errstate(over="ignore"):
+        values: Array = np.clip(predicted / unit, -MAX_PREDICTION, MAX_PREDICTION)
+    return values
 
 
 def unit_of(values: Array) -> float:

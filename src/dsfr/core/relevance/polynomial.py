@@ -24,7 +24,7 @@ from dsfr.core.solve.evidence import SMALLEST_CURVATURE, SMALLEST_NOISE
 from dsfr.core.solve.statistics import Statistics
 
 HIGHEST_POWER = 4
-FARTHEST = 2.5
+MAX_INPUT = 2.5
 """In deviations: bent terms count features beyond as lying there, or fourth powers would follow single rows."""
 MOST_TERMS = 600
 """Products of two features are left out where there would be more terms."""
@@ -68,7 +68,7 @@ class Polynomial:
     def features(self, X: Array) -> Array:
         """All terms at every scaled row; shape (n, p)."""
         d = X.shape[1]
-        Z = np.clip(X, -FARTHEST, FARTHEST)
+        Z = np.clip(X, -MAX_INPUT, MAX_INPUT)
         higher = [(Z**2 - 1.0) / 2.0**0.5, (Z**3 - 3.0 * Z) / 6.0**0.5, (Z**4 - 6.0 * Z**2 + 3.0) / 24.0**0.5]
         first, second = np.triu_indices(d, 1)
         products = [Z[:, first] * Z[:, second]] if self.n_outputs > 1 + HIGHEST_POWER * d else []

@@ -14,8 +14,10 @@ LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 FOLDED_ROWS = 64
 """Rows that are reduced side by side."""
-MIN_HALF_WIDTH = 1e-150
-"""Shorter ranges count as constant columns: dividing by them would overflow."""
+MAX_VALUE = 1e100
+"""Largest absolute value of a feature or target: products with a scaled row can still be squared."""
+MIN_HALF_WIDTH = 1e-100
+"""Shorter ranges count as constant columns: slopes of targets of size `MAX_VALUE` stay finite."""
 MAX_SCALED = 1e100
 """Bound of scaled values, so that what is computed from them stays finite."""
 

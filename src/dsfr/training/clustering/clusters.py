@@ -20,7 +20,7 @@ from dsfr.training.fixed_point import forget
 from dsfr.training.messages import pack, scalar, unpack
 from dsfr.training.rounds import CLUSTERS, WAIT_FOR_ABSENT, Observer, Patience
 from dsfr.training.rows import pick
-from dsfr.training.scaling.survey import Population, has_ticket
+from dsfr.training.scaling.survey import FEW_ROWS, Population, has_ticket
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose, Shard
 
@@ -102,7 +102,9 @@ def agree_rules(
     if settings.admm_for_clusters and engine.n_agents > 1:
         centers, converged = consensus_centers(engine, settings, population, start, observe)
     else:
-        centers, converged = summed_centers(engine, settings, start, observe)
+        # With a row or two per cluster plain steps end at once; empty clusters mislead steps with a memory.
+        plain = settings.acceleration is None or population.n_samples <= FEW_ROWS * settings.n_rules
+        centers, converged = summed_centers(engine, settings, start, observe, plain=plain)
     rules, shares = rules_about(engine, settings, centers, variation.stretch)
     return rules, shares, converged
 
@@ -113,10 +115,18 @@ def rules_about(
     """Rules with these (stretched) centers and widths from all agents' rows, and each rule's share of the rows."""
     stretch = np.ones(centers.shape[1]) if stretch is None else stretch
     spread = _agree_spread(engine, settings, centers)
-    # The mean of squared distances over features, not their sum, is the same as sets that are wider by this factor.
-    factor = np.sqrt(effective_features(stretch)) if settings.firing == "mean" else 1.0
-    widths = rule_widths(spread.variances, settings.width_scale * factor)
+    widths = rule_widths(spread.variances, cluster_scale(settings, stretch))
     return Rules(centers / stretch, widths / stretch), spread.mass / spread.mass.sum()
+
+
+def cluster_scale(settings: Settings, stretch: Array) -> float:
+    """Width of a set over the deviation of its cluster.
+
+    The mean of squared distances over features, not their sum, is the same as sets that are wider by the root of the
+    number of features that matter.
+    """
+    wider = np.sqrt(effective_features(stretch)) if settings.firing == "mean" else 1.0
+    return float(settings.width_scale * wider)
 
 
 def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_STEPS) -> Bundle:
@@ -144,13 +154,15 @@ def _start(engine: Engine, settings: Settings, population: Population, variation
     raise EngineError(f"no agent proposed start centers in {MAX_ELECTIONS} rounds: agents come and go too fast")
 
 
-def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: Observer) -> tuple[Array, bool]:
-    """Pooled fuzzy c-means: each step from one sum over agents, accelerated unless that is switched off.
+def summed_centers(
+    engine: Engine, settings: Settings, centers: Array, observe: Observer, *, plain: bool = False
+) -> tuple[Array, bool]:
+    """Pooled fuzzy c-means: each step from one sum over agents, accelerated unless it is ``plain``.
 
     Stops when a step would move no center by more than ``tol``. If that was asked for by exact sums, agents that are
     away are not waited for: their rows are not in the sums that follow either.
     """
-    descent, present = LBFGS(MEMORY, MAX_STEP), tuple[str, ...]()
+    descent, present, filled = LBFGS(MEMORY, MAX_STEP), tuple[str, ...](), False
     patience = Patience(engine, 0 if settings.sums_only else WAIT_FOR_ABSENT)
     for round_number in range(1, settings.max_rounds + 1):
         sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
@@ -158,13 +170,16 @@ def summed_centers(engine: Engine, settings: Settings, centers: Array, observe: 
             descent.restart()  # sums over others are of another objective
             present = engine.present
         moved = sums.centers(centers)
-        move = float(np.abs(moved - centers).max())
+        move = sums.largest_move(centers, moved)
         observe(RoundInfo(CLUSTERS, round_number, sums.objective, 0.0, 0.0, move))
         if move <= settings.tol and patience.ends():
-            return moved, True
-        centers = (
-            moved if settings.acceleration is None else descent.advance(sums.evaluation(centers)).reshape(moved.shape)
-        )
+            if filled or not sums.is_empty.any():
+                return moved, True
+            # A plain step takes centers of empty clusters to the rows nearest to them, and all go on from there.
+            filled, centers = True, moved
+            descent.restart()
+            continue
+        centers = moved if plain else descent.advance(sums.evaluation(centers)).reshape(moved.shape)
     return moved, False
 
 

@@ -57,7 +57,8 @@ def consensus_centers(
         state_sum = iteration.receive(sums, engine.present, merit=float(sums["lagrangian"]))
         primal = float(np.sqrt(sums["primal_square"]))
         dual = dual_residual(centers, previous, iteration.n_present, penalty)
-        move = float(np.abs(unpack(ClusterSums, sums).centers(centers) - centers).max())
+        pooled = unpack(ClusterSums, sums)
+        move = pooled.largest_move(centers, pooled.centers(centers))
         bound = max(move, primal / float(np.sqrt(iteration.n_present * centers.size)))
         observe(RoundInfo(CLUSTERS, round_number, float(sums["objective"]), primal, dual, bound))
         if bound <= settings.tol and patience.ends():

@@ -22,7 +22,7 @@ from dsfr.core.solve.leave_one_out import left_out_residuals
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.clustering.clusters import Variation, agree_rules
+from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
 from dsfr.training.ensemble.relevance import agree_bends, mean_square_slopes, stretch
 from dsfr.training.messages import pack, scalar, unpack
 from dsfr.training.rounds import Observer
@@ -52,6 +52,8 @@ class Base:
     shares: Array
     converged: bool
     found: Solution
+    cluster_scale: float
+    """Width of its sets over the deviation of their clusters."""
     mean_square_slopes: Array
     """Of its model along each feature, over all rows; ones where relevances are not asked for."""
 
@@ -99,7 +101,8 @@ def _agree_base(
         rules, shares, converged = agree_rules(engine, settings, population, noted, variation)
         found = agree_weights(engine, settings, rules, population, noted, varied)
     mean_squares = mean_square_slopes(engine, {**rules.arrays(), **varied, "weights": found.weights}, settings)
-    return Base(settings, rules, shares, converged, found, mean_squares)
+    stretched = np.ones(len(population.ranges.low)) if variation.stretch is None else variation.stretch
+    return Base(settings, rules, shares, converged, found, cluster_scale(settings, stretched), mean_squares)
 
 
 def varied_message(population: Population, variation: Variation) -> Bundle:

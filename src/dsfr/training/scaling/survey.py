@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
-from dsfr.core.scaling.affine import LARGEST_FLOAT, Moments, Ranges
+from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -18,6 +19,10 @@ from dsfr.training.shard import Purpose, Shard
 
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
+
+FEW_ROWS, FEW_RULES = 2, 10
+"""Rows per rule up to which there are too many rules: the width of such a cluster is the distance of two rows. Ten
+rules or fewer are never too many: they cost nothing, and the default must fit tables of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +144,16 @@ def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
     Raises
     ------
     ValueError
-        If no agent has a labelled row, declared ranges do not fit the columns, or there would be too many weights.
+        If no agent has a labelled row, numbers are too large to compute with, declared ranges do not fit the columns,
+        or there would be too many weights.
     """
     if seen["target_high"][0] == -LARGEST_FLOAT:
         raise ValueError(
             "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
         )
+    _check_targets(-float(seen["minus_target_low"][0]), float(seen["target_high"][0]))
     look = look_of(seen, _declared(settings, int(seen["n_features"])))
+    _check_features(look.ranges)
     check_size(settings, len(look.ranges.low))
     return look
 
@@ -156,6 +164,26 @@ def look_of(seen: Bundle, declared: Ranges | None) -> FirstLook:
     target = Ranges(-seen["minus_target_low"], seen["target_high"])
     origin, unit = float(target.midpoints[0]), float(target.high[0] / 2 - target.low[0] / 2)
     return FirstLook(ranges, origin, unit if unit > 0.0 else 1.0, float(seen["ticket"]))
+
+
+def _check_targets(low: float, high: float) -> None:
+    farthest = max(low, high, key=abs)
+    if abs(farthest) > MAX_VALUE:
+        raise ValueError(
+            f"y has a target of {farthest:g}; targets must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Make it NaN if it "
+            "stands for a missing value, or train on targets in larger units"
+        )
+
+
+def _check_features(ranges: Ranges) -> None:
+    sizes = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+    column = int(sizes.argmax())
+    if sizes[column] > MAX_VALUE:
+        raise ValueError(
+            f"X has values up to {sizes[column]:g} in size in column {column} (columns are counted from 0); features "
+            f"must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Drop rows where such a number stands for a missing value, "
+            "or use larger units"
+        )
 
 
 def check_size(settings: Settings, n_features: int) -> None:
@@ -176,6 +204,18 @@ def check_size(settings: Settings, n_features: int) -> None:
         raise ValueError(
             f"{n_weights} weights (from {n_features} features) are too many: their system would take "
             f"{8e-9 * n_weights**2:.1f} GB, and at most {MAX_WEIGHTS} are allowed. {remedy[0].upper()}{remedy[1:]}."
+        )
+
+
+def warn_of_many_rules(settings: Settings, n_samples: float) -> None:
+    """Warn, before any round of clustering, of more rules than the rows of all agents can tell apart."""
+    if settings.basis == "rules" and settings.n_rules > FEW_RULES and n_samples <= FEW_ROWS * settings.n_rules:
+        warnings.warn(
+            f"n_rules={settings.n_rules} is too many for {int(n_samples)} rows: a rule is made from a cluster of rows, "
+            f"and there are {n_samples / settings.n_rules:.2g} rows per rule. Lower n_rules to at most "
+            f"{max(int(n_samples) // 10, 1)}, ten rows each, or add rows; they need no labels.",
+            UserWarning,
+            stacklevel=2,
         )
 
 

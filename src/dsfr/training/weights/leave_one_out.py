@@ -62,9 +62,7 @@ def minimize_left_out(engine: Engine, broadcast: Bundle, total: Statistics) -> T
     told = {**broadcast, **packed}
     axes = [np.linspace(low, high, COARSE) for low, high in (LOG_WEIGHT, LOG_RIDGE)]
     powers, _ = _best(engine, told, axes, penalized)
-    steps = [axis[1] - axis[0] for axis in axes]
-    finer = [np.linspace(power - step, power + step, FINE) for power, step in zip(powers, steps, strict=True)]
-    powers, error = _best(engine, told, finer, penalized)
+    powers, error = _best(engine, told, list(map(_finer, axes, powers)), penalized)
     weight, ridge = float(10.0 ** powers[0]) if penalized else 0.0, float(10.0 ** powers[1])
     evidence = Evidence(total)
     return Tuned(
@@ -74,6 +72,12 @@ def minimize_left_out(engine: Engine, broadcast: Bundle, total: Statistics) -> T
         evidence.value(weight, ridge),
         loo_error=float(np.sqrt(error / total.n_labeled)),
     )
+
+
+def _finer(axis: Array, power: float) -> Array:
+    """Values between the neighbors of a power on its axis; at an end of the axis, between the end and its neighbor."""
+    step = axis[1] - axis[0]
+    return np.linspace(max(power - step, axis[0]), min(power + step, axis[-1]), FINE)
 
 
 def _best(engine: Engine, told: Bundle, axes: list[Array], penalized: bool) -> tuple[Array, float]:

@@ -1,0 +1,131 @@
+"""Largest and smallest numbers that data and models may have, so that everything computed from them is finite.
+
+Data are bounded where training begins, models where a file is read or written. The bounds fit together: a model that
+was trained on data within bounds is within bounds. With features and targets up to 1e100, and scaled rows cut off at
+1e100 (`dsfr.core.scaling.affine.MAX_SCALED`), predictions stay under 1e250, and squares of what is computed in units of the
+target stay under 1e300.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.lapack import dtrcon
+
+from dsfr.core.arrays import Array
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.mixture import Mixture, Posterior, Scores
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import MAX_SCALED, MAX_VALUE, Ranges
+
+MAX_UNIT = 10.0 * MAX_VALUE
+"""Of ranges, limits and the target's mean and deviation: limits may lie beyond the data."""
+MAX_WEIGHT = 1e40
+"""Of a weight, for targets of deviation 1. Its product with `MAX_SCALED` can be squared."""
+MIN_DIVISOR = 1e-50
+"""Narrowest set or wavelet: at `MAX_SCALED`, the square of the distance in widths is finite."""
+MAX_ERROR = 1e150
+"""Of a leave-one-out error, in the target's units: it can be squared."""
+MAX_NOISE = 1e10
+"""Of the noise, in deviations of the target."""
+MAX_WAVELET = 1e50
+"""Of a wavelet node's output."""
+MIN_CONDITION, MIN_FACTOR, MAX_FACTOR = 1e-16, 1e-20, 1e50
+"""Reciprocal condition and norms of a posterior's Cholesky factor; training refuses conditions under 1e-8."""
+MIN_SHARE = 1e-6
+"""Part of the training rows that all rules of a predictor have together, at least."""
+MAX_LABELS = 2.0**53
+"""Counts up to this are whole numbers in double precision."""
+TOO_LARGE = "its numbers are too large or too small to compute with"
+
+
+def check_predictor(predictor: Predictor) -> None:
+    """Refuse numbers that no training gives, and with which predictions or rules would overflow or be NaN.
+
+    Raises
+    ------
+    ValueError
+        Naming what is wrong.
+    """
+    places, divisors = _places_and_divisors(predictor)
+    shares, ranges, limits = predictor.shares, predictor.ranges, predictor.limits
+    if not ((divisors > 0).all() and predictor.target_scale > 0 and (shares >= 0).all() and _in_order(ranges)):
+        raise ValueError("its widths, scales, shares or ranges are not positive")
+    if len(shares) and not (shares.max() <= 1.0 and MIN_SHARE <= shares.sum() <= 1.0 + MIN_SHARE):
+        raise ValueError("its rules' shares do not add up to a part of the rows")
+    if limits is not None and not _in_order(limits):
+        raise ValueError("its limits are not in order")
+    units = [np.array([predictor.target_mean, predictor.target_scale]), ranges.low, ranges.high]
+    units += [] if limits is None else [limits.low, limits.high]
+    fits = all(_at_most(array, MAX_UNIT) for array in units) and _at_most(predictor.weights, MAX_WEIGHT)
+    if not (
+        fits and _at_most(places, MAX_SCALED) and _at_most(divisors, MAX_SCALED) and (divisors >= MIN_DIVISOR).all()
+    ):
+        raise ValueError(TOO_LARGE)
+    if not isinstance(predictor.basis, Rules) and _highest_wavelet(divisors) > MAX_WAVELET:
+        raise ValueError(TOO_LARGE)
+
+
+def check_mixture(mixture: Mixture) -> None:
+    """Refuse members that do not belong together, and uncertainty that cannot be computed with.
+
+    Raises
+    ------
+    ValueError
+        Naming what is wrong.
+    """
+    first = mixture.members[0].predictor
+    for member in mixture.members:
+        check_predictor(member.predictor)
+        if not _same_units(member.predictor, first):
+            raise ValueError("its members have different targets or limits")
+        if member.posterior is not None:
+            _check_posterior(member.posterior, first.target_scale)
+    if mixture.scores is not None:
+        _check_scores(mixture.scores)
+
+
+def _check_posterior(posterior: Posterior, unit: float) -> None:
+    if not (np.diag(posterior.factor) > 0).all():
+        raise ValueError("its uncertainty is not that of any weights")
+    size = np.abs(posterior.factor).max()
+    if not (0 <= posterior.noise / MAX_NOISE <= unit and MIN_FACTOR <= size <= MAX_FACTOR):
+        raise ValueError(TOO_LARGE)
+    condition, _ = dtrcon(posterior.factor, norm="1", uplo="U")
+    if condition < MIN_CONDITION:
+        raise ValueError(TOO_LARGE)
+
+
+def _check_scores(scores: Scores) -> None:
+    for values, largest in ((scores.thresholds, MAX_ERROR), (scores.counts, MAX_LABELS)):
+        if not (len(values) and (np.diff(values) >= 0).all() and values[0] >= 0 and values[-1] <= largest):
+            raise ValueError("its counts of errors are not counts")
+    if scores.counts[-1] < 1:
+        raise ValueError("its counts of errors are not counts")
+
+
+def _places_and_divisors(predictor: Predictor) -> tuple[Array, Array]:
+    arrays = predictor.basis.arrays()
+    names = ("centers", "widths") if isinstance(predictor.basis, Rules) else ("translations", "dilations")
+    return arrays[names[0]], arrays[names[1]]
+
+
+def _highest_wavelet(dilations: Array) -> float:
+    """Bound of the output of every node: ``|psi| <= exp(-1/2)``, over the root of the dilation, for every feature."""
+    logs = (-0.5 - 0.5 * np.log(dilations)).sum(axis=1)
+    return float(np.exp(min(logs.max(), 700.0)))
+
+
+def _same_units(one: Predictor, other: Predictor) -> bool:
+    if (one.target_mean, one.target_scale) != (other.target_mean, other.target_scale):
+        return False
+    if one.limits is None or other.limits is None:
+        return one.limits is other.limits
+    return np.array_equal(one.limits.low, other.limits.low) and np.array_equal(one.limits.high, other.limits.high)
+
+
+def _in_order(ranges: Ranges) -> bool:
+    return bool((ranges.low <= ranges.high).all())
+
+
+def _at_most(values: Array, largest: float) -> bool:
+    return bool((np.abs(values) <= largest).all())

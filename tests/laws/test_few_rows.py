@@ -1,0 +1,80 @@
+"""More rules than an agent has rows: training ends, and says early what is wrong."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr import SFRRegressor
+from dsfr.core.clustering.fuzzy_c_means import EMPTY, ClusterSums
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    n_rows=st.integers(1, 12),
+    n_features=st.integers(1, 4),
+    n_rules=st.integers(1, 10),
+    n_agents=st.integers(1, 4),
+    acceleration=st.sampled_from(["conjugate", "anderson", None]),
+    solver=st.sampled_from(["admm", "exact"]),
+)
+def test_clusters_of_few_rows_converge(seed, n_rows, n_features, n_rules, n_agents, acceleration, solver):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((n_rows, n_features)), rng.standard_normal(n_rows)
+    fitted = SFRRegressor(
+        n_rules=n_rules,
+        n_agents=min(n_agents, n_rows),
+        acceleration=acceleration,
+        solver=solver,
+        max_rounds=1000,
+        random_state=seed,
+    ).fit(X, y)
+    assert fitted.termination_ == "converged"
+
+
+@pytest.mark.parametrize("acceleration", ["conjugate", "anderson", None])
+@pytest.mark.parametrize("n_agents", [1, 5])
+def test_many_rules_are_told_early_and_converge(acceleration, n_agents):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    rounds = []
+    estimator = SFRRegressor(
+        n_rules=60,
+        n_agents=n_agents,
+        acceleration=acceleration,
+        max_rounds=1000,
+        on_round=rounds.append,
+        random_state=0,
+    )
+
+    def show(message, *_, **__):
+        told.append((len(rounds), str(message)))
+
+    told = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        estimator.fit(X, X.sum(axis=1))
+    (before, message), *others = told
+    assert before == 0
+    assert message.startswith("n_rules=60 is too many for 120 rows")
+    assert "Lower n_rules to at most 12" in message
+    assert not others
+    assert estimator.termination_ == "converged"
+
+
+@pytest.mark.parametrize("rounds", ["many", "few"])
+def test_enough_rows_are_no_matter_for_a_warning(rounds):
+    X = np.random.default_rng(0).standard_normal((41, 2))
+    SFRRegressor(n_rules=20, n_agents=2, rounds=rounds, random_state=0).fit(X, X[:, 0])
+    with pytest.warns(UserWarning, match="n_rules=20 is too many for 40 rows"):
+        SFRRegressor(n_rules=20, n_agents=2, rounds=rounds, random_state=0).fit(X[1:], X[1:, 0])
+
+
+def test_empty_clusters_do_not_count_as_moving():
+    centers, moved = np.zeros((3, 2)), np.array([[0.1, 0.0], [5.0, 0.0], [0.0, -0.3]])
+    mass = np.array([1.0, EMPTY / 2, 2.0])
+    assert ClusterSums(mass, mass[:, None] * moved, 0.0).largest_move(centers, moved) == 0.3
