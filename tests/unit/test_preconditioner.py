@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core.consensus.admm import RidgeConsensus, local_weights
-from dsfr.core.consensus.preconditioner import Metric, expected_curvature
+from dsfr.core.consensus.preconditioner import Preconditioner, expected_curvature
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.solve.cholesky import cholesky
@@ -21,39 +21,39 @@ def definite(rng, size):
 def some(seed, size):
     rng = np.random.default_rng(seed)
     quadratic = Quadratic(definite(rng, size), rng.standard_normal(size), 1.0)
-    return rng, quadratic, Metric.of(definite(rng, size))
+    return rng, quadratic, Preconditioner.of(definite(rng, size))
 
 
 @given(seeds, st.integers(1, 5))
 def test_coordinates_change_neither_values_nor_gradients(seed, size):
-    rng, plain, metric = some(seed, size)
-    inside, w = metric.quadratic(plain), rng.standard_normal(size)
-    u = metric.root @ w
-    np.testing.assert_allclose(metric.weights(u), w, atol=1e-8)
+    rng, plain, preconditioner = some(seed, size)
+    inside, w = preconditioner.quadratic(plain), rng.standard_normal(size)
+    u = preconditioner.root @ w
+    np.testing.assert_allclose(preconditioner.weights(u), w, atol=1e-8)
     assert inside.value(u) == pytest.approx(plain.value(w), abs=1e-6)
-    np.testing.assert_allclose(metric.pull(inside.gradient(u)), plain.gradient(w), atol=1e-6)
-    np.testing.assert_allclose(metric.coordinates(w), u)
+    np.testing.assert_allclose(preconditioner.pull(inside.gradient(u)), plain.gradient(w), atol=1e-6)
+    np.testing.assert_allclose(preconditioner.coordinates(w), u)
 
 
 @given(seeds, st.integers(1, 5), st.floats(0.1, 10.0), st.floats(0.0, 2.0), st.integers(1, 6))
 def test_a_round_in_coordinates_is_admm_with_the_metric_as_its_penalty(seed, size, penalty, ridge, n_agents):
-    rng, plain, metric = some(seed, size)
-    M = metric.root.T @ metric.root
+    rng, plain, preconditioner = some(seed, size)
+    M = preconditioner.root.T @ preconditioner.root
     z, x = rng.standard_normal((2, size))
-    factor = cholesky(plain.curvature + penalty * metric.matrix)
-    pull = penalty * metric.pull(2 * metric.coordinates(z) - metric.coordinates(x))
+    factor = cholesky(plain.curvature + penalty * preconditioner.matrix)
+    pull = penalty * preconditioner.pull(2 * preconditioner.coordinates(z) - preconditioner.coordinates(x))
     expected = np.linalg.solve(plain.curvature + penalty * M, plain.moment + penalty * M @ (2 * z - x))
     np.testing.assert_allclose(local_weights(factor, plain.moment, pull), expected, atol=1e-6)
-    agreement = RidgeConsensus(metric.curvature(ridge * np.eye(size)))
-    consensus = metric.weights(agreement.of(metric.root @ x, n_agents, penalty))
+    agreement = RidgeConsensus(preconditioner.curvature(ridge * np.eye(size)))
+    consensus = preconditioner.weights(agreement.of(preconditioner.root @ x, n_agents, penalty))
     expected = np.linalg.solve(ridge * np.eye(size) + n_agents * penalty * M, penalty * M @ x)
     np.testing.assert_allclose(consensus, expected, atol=1e-6)
 
 
 def test_plain_coordinates_are_the_weights():
     _, plain, _ = some(0, 3)
-    np.testing.assert_array_equal(Metric.plain(3).quadratic(plain).curvature, plain.curvature)
-    np.testing.assert_array_equal(Metric.plain(3).weights(plain.moment), plain.moment)
+    np.testing.assert_array_equal(Preconditioner.identity(3).quadratic(plain).curvature, plain.curvature)
+    np.testing.assert_array_equal(Preconditioner.identity(3).weights(plain.moment), plain.moment)
 
 
 def expected(basis, n_labeled, n_pairs, shares=None):

@@ -26,7 +26,7 @@ class Purpose(IntEnum):
     START = 1
     PAIRS = 2
     NODES = 3
-    METRIC = 4
+    PRECONDITIONER = 4
     SAMPLE = 5
 
 

@@ -23,7 +23,7 @@ from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose
-from dsfr.training.weights import conjugate, dicr, leave_one_out, statistics, weights
+from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, statistics, weights
 
 _TASKS: Tasks = {
     "tally": robust.tally,
@@ -40,8 +40,8 @@ _TASKS: Tasks = {
     "statistics": statistics.statistics,
     "prepare_weights": dicr.prepare_weights,
     "weight_consensus": dicr.weight_consensus,
-    "first_gradient": conjugate.first_gradient,
-    "weight_gradient": conjugate.weight_gradient,
+    "first_gradient": conjugate_residuals.first_gradient,
+    "weight_gradient": conjugate_residuals.weight_gradient,
     "left_out_errors": leave_one_out.left_out_errors,
     "bends": relevance.bends,
     "square_slopes": relevance.square_slopes,

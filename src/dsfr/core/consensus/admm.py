@@ -47,7 +47,7 @@ def local_centers(sums: ClusterSums, consensus: Array, state: Array, penalty: fl
 
 
 def local_weights(factor: Array, moment: Array, pull: Array) -> Array:
-    """DICR's local step, paper eq. (36), with the Cholesky factor of ``A_l + penalty M`` for the metric ``M``.
+    """DICR's local step, paper eq. (36), with the Cholesky factor of ``A_l + penalty M`` for the preconditioner ``M``.
 
     ``pull`` is ``penalty M (2 consensus - state)``. In the paper ``M`` is the identity. Deviates from eq. (37), which
     prints ``mu I``: the derivation from eq. (32) gives ``rho_p I``; see docs/adr/0005.
@@ -78,7 +78,7 @@ def rescaled(state: Array, consensus: Array, ratio: float) -> Array:
 
 
 def curvature_penalty(size: float, mean: float) -> float:
-    """Penalty for quadratics of such curvature, in a metric in which most directions are curved about alike.
+    """Penalty for quadratics of such curvature, in coordinates in which most directions are curved about alike.
 
     ``size`` is the Frobenius norm of the curvature, ``mean`` the mean of its eigenvalues. For one quadratic with
     eigenvalues in ``[a, b]`` the rate of ADMM is best at ``sqrt(ab)`` (Ghadimi et al. 2015). Agents differ: those with

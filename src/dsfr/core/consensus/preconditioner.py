@@ -1,7 +1,8 @@
-"""A metric in which the weights of all agents are about equally well determined, from the rules alone.
+"""A preconditioner of the weights' problem that is computed from the rules alone.
 
-Features of rules are nearly collinear, and a consensus in plain coordinates is slow along the directions that hardly
-matter. Points drawn from the rules tell which those are: everybody who knows the rules can draw the same ones.
+Features of rules are nearly collinear, so the problem is badly conditioned: iterations in the weights themselves are
+slow along the directions that hardly change the predictions. Rows drawn from the rules give the curvature to expect,
+and everybody who knows the rules and the seed draws the same rows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.penalties.interpolation_consistency import Pairs, gap_gram
-from dsfr.core.solve.cholesky import cholesky
+from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.solve.statistics import Quadratic
 
 N_POINTS = 4000
@@ -40,31 +41,39 @@ def expected_curvature(
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """Coordinates ``u = R w`` in which ``R'R`` is the identity."""
+class Preconditioner:
+    """A positive definite matrix ``M = R'R``, and the coordinates ``u = R w`` in which it is the identity."""
 
     root: Array
+    """The upper triangular factor ``R``."""
 
     @classmethod
-    def of(cls, curvature: Array) -> Metric:
-        """The metric of a positive definite matrix."""
+    def of(cls, curvature: Array) -> Preconditioner:
+        """The preconditioner ``M = curvature`` of a positive definite matrix."""
         return cls(cholesky(curvature))
 
     @classmethod
-    def plain(cls, n_weights: int) -> Metric:
-        """Weights as they are."""
+    def identity(cls, n_weights: int) -> Preconditioner:
+        """No preconditioning: coordinates are the weights."""
         return cls(np.eye(n_weights))
 
+    def solve(self, gradient: Array) -> Array:
+        """``M^-1 g``, the step that would solve the problem if ``M`` were its matrix."""
+        return solve_factored(self.root, gradient)
+
+    def residual(self, gradient: Array) -> Array:
+        """``R^-T g``, the gradient with respect to coordinates; its squared norm is ``g' M^-1 g``."""
+        residual: Array = solve_triangular(self.root, gradient, trans="T")
+        return residual
+
     def curvature(self, plain: Array) -> Array:
-        """A symmetric matrix of second derivatives in these coordinates."""
-        half = solve_triangular(self.root, plain, trans="T")
-        curvature: Array = solve_triangular(self.root, half.T, trans="T")
+        """A symmetric matrix of second derivatives in these coordinates: ``R^-T A R^-1``."""
+        curvature = self.residual(self.residual(plain).T)
         return (curvature + curvature.T) / 2
 
     def quadratic(self, plain: Quadratic) -> Quadratic:
         """A quadratic in these coordinates."""
-        moment = solve_triangular(self.root, plain.moment, trans="T")
-        return Quadratic(self.curvature(plain.curvature), moment, plain.constant)
+        return Quadratic(self.curvature(plain.curvature), self.residual(plain.moment), plain.constant)
 
     def weights(self, value: Array) -> Array:
         """Weights at coordinates ``value``."""

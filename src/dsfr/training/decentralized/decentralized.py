@@ -12,7 +12,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.clustering.fuzzy_c_means import ClusterVariances
 from dsfr.core.consensus.decentralized import average_step, link_penalty
-from dsfr.core.consensus.preconditioner import Metric, expected_curvature
+from dsfr.core.consensus.preconditioner import Preconditioner, expected_curvature
 from dsfr.core.features.takagi_sugeno import rule_widths
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.predictor import Predictor
@@ -132,7 +132,7 @@ def prepare_copies(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     own = own_statistics(shard, memory, told).quadratic(float(broadcast["unlabeled_weight"]))
     # Everybody carries an equal share of the ridge.
     ridge = float(broadcast["ridge"]) / int(broadcast["n_agents"]) * np.eye(len(own.moment))
-    metric = Metric.of(_expected_curvature(memory, broadcast) + ridge)
+    metric = Preconditioner.of(_expected_curvature(memory, broadcast) + ridge)
     inside = metric.quadratic(Quadratic(own.curvature + ridge, own.moment, own.constant))
     curvatures = np.maximum(np.linalg.eigvalsh(inside.curvature)[[-1, 0]], np.finfo(np.float64).tiny)
     return start_flood({**memory, **pack(inside), "root": metric.root}, curvatures)
@@ -163,7 +163,7 @@ def tell_copy(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, 
     """Task (read): the agent's model."""
     model = {name: memory[name] for name in ("low", "high", "shares")} | unpack_basis(memory).arrays()
     counts = memory["counts"] * int(broadcast["n_agents"])
-    found = Metric(memory["root"]).weights(memory["value"])
+    found = Preconditioner(memory["root"]).weights(memory["value"])
     return memory, {**model, **_target(memory), "counts": counts, "weights": found}
 
 
@@ -248,7 +248,7 @@ def _target(memory: Bundle) -> Bundle:
 
 def _expected_curvature(memory: Bundle, broadcast: Bundle) -> Array:
     """The curvature of a typical agent; every agent draws the same rows and gets the same bits."""
-    rng = np.random.default_rng([int(memory["seed"]), 0, Purpose.METRIC])
+    rng = np.random.default_rng([int(memory["seed"]), 0, Purpose.PRECONDITIONER])
     n_samples, n_labeled = memory["counts"][:2]
     n_pairs = 0.0
     if "n_pairs" in broadcast:

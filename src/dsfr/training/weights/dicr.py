@@ -1,7 +1,8 @@
 """Weights by consensus ADMM (DICR): agents solve their own problems, and agree on one solution round by round.
 
-Agents and coordinator speak in coordinates of a metric that all of them compute from the rules (`preconditioner`),
-unless there are no rules or a number is given for the penalty: then coordinates are the weights, as in the paper.
+Agents and coordinator use the coordinates of a preconditioner that all of them compute from the rules
+(`dsfr.core.consensus.preconditioner`), unless there are no rules or a number is given for the penalty: then coordinates
+are the weights, as in the paper.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dsfr.core.consensus.admm import (
     rescaled,
     spectral_penalty,
 )
-from dsfr.core.consensus.preconditioner import Metric
+from dsfr.core.consensus.preconditioner import Preconditioner
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.solve.cholesky import cholesky
 from dsfr.core.solve.statistics import Quadratic
@@ -37,7 +38,7 @@ from dsfr.training.rounds import WEIGHTS, Observer, Patience
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
-from dsfr.training.weights.conjugate import gradient_of, metric_of_rules, weighted_pairs
+from dsfr.training.weights.conjugate_residuals import gradient_of, preconditioner_of_rules, weighted_pairs
 from dsfr.training.weights.statistics import own_statistics, pair_gram
 
 MEMORY = 40
@@ -49,14 +50,14 @@ MAX_BALANCING = 200
 def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): compute the own statistics and keep them; tell only how strongly they are curved."""
     own = own_statistics(shard, memory, broadcast)
-    metric = _metric(broadcast, int(memory["seed"]))
+    preconditioner = _preconditioner(broadcast, int(memory["seed"]))
     quadratic = own.quadratic(float(broadcast["unlabeled_weight"]))
-    kept = {**forget(memory), **broadcast, **pack(quadratic), "gram": own.gram, "root": metric.root}
-    return kept, _extent(quadratic.curvature, metric if "ridge_share" in broadcast else None)
+    kept = {**forget(memory), **broadcast, **pack(quadratic), "gram": own.gram, "root": preconditioner.root}
+    return kept, _extent(quadratic.curvature, preconditioner if "ridge_share" in broadcast else None)
 
 
 def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): one round of DICR, paper Algorithm 2; consensus and state are coordinates of the metric.
+    """Task (sum): one round of DICR, paper Algorithm 2; consensus and state are coordinates of the preconditioner.
 
     Gradient and objective are those of the consensus, so that their sums belong to the pooled problem. They are with
     respect to the weights, because coordinates would add their own rounding to what must become very small.
@@ -69,15 +70,15 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
         state = np.zeros_like(consensus)
     state = rescaled(state, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
     memory = _factorized(memory, penalty)
-    quadratic, metric = unpack(Quadratic, memory), Metric(memory["root"])
-    pull = penalty * metric.pull(2.0 * consensus - state)
-    copy = metric.coordinates(local_weights(memory["factor"], quadratic.moment, pull))
+    quadratic, preconditioner = unpack(Quadratic, memory), Preconditioner(memory["root"])
+    pull = penalty * preconditioner.pull(2.0 * consensus - state)
+    copy = preconditioner.coordinates(local_weights(memory["factor"], quadratic.moment, pull))
     image = state + float(broadcast["relaxation"]) * (copy - consensus)
     memory, products = remember(memory, broadcast, state, image)
     contribution = {
         "image": image,
         "products": products,
-        **gradient_of(quadratic, metric.weights(consensus)),
+        **gradient_of(quadratic, preconditioner.weights(consensus)),
         "primal_square": scalar(np.sum((copy - consensus) ** 2)),
     }
     return memory, contribution
@@ -88,13 +89,13 @@ def consensus_weights(
 ) -> tuple[Array, bool]:
     """Agreed weights, and whether they are within ``tol``."""
     told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
-    # Of wavelets nothing tells where the rows are, and a metric for rows anywhere is worse than none.
+    # Wavelets do not say where the rows are, and a preconditioner for rows anywhere takes more rounds than none.
     if not isinstance(settings.penalty, Real) and settings.basis == "rules":
         told |= _typical_agent(settings, population, engine.n_agents)
     extent = engine.sum("prepare_weights", told)
     penalty = _start_penalty(settings, extent, len(engine.present))
     with single_threaded_blas():
-        return _Solve(engine, settings, observe, _metric(told, settings.seed), penalty).run()
+        return _Solve(engine, settings, observe, _preconditioner(told, settings.seed), penalty).run()
 
 
 @dataclass(slots=True)
@@ -104,10 +105,10 @@ class _Solve:
     engine: Engine
     settings: Settings
     observe: Observer
-    metric: Metric
+    preconditioner: Preconditioner
     penalty: float
     consensus: Array = field(init=False)
-    """In coordinates of the metric."""
+    """In coordinates of the preconditioner."""
     previous: Array = field(init=False)
     iteration: Iteration = field(init=False)
     agreement: RidgeConsensus = field(init=False)
@@ -117,19 +118,20 @@ class _Solve:
     def __post_init__(self) -> None:
         # New pairs every round are a new map every round: there is nothing to combine.
         accelerated = bool(self.settings.acceleration) and not self.settings.redraws_pairs
-        self.consensus = self.previous = np.zeros(len(self.metric.root))
+        self.consensus = self.previous = np.zeros(len(self.preconditioner.root))
         self.iteration = Iteration(MEMORY if accelerated else 0)
         self.patience = Patience(self.engine)
-        self.agreement = RidgeConsensus(self.metric.curvature(self.settings.ridge * np.eye(len(self.consensus))))
+        ridge = self.settings.ridge * np.eye(len(self.consensus))
+        self.agreement = RidgeConsensus(self.preconditioner.curvature(ridge))
 
     def run(self) -> tuple[Array, bool]:
         """Rounds until the consensus is within ``tol``, or there have been enough."""
         while self.round < self.settings.max_rounds:
             self.round += 1
-            asked = self.metric.weights(self.consensus)
+            asked = self.preconditioner.weights(self.consensus)
             if self._iterate(asked) <= self.settings.tol and self.patience.ends():
                 return asked, True
-        return self.metric.weights(self.consensus), False
+        return self.preconditioner.weights(self.consensus), False
 
     def _iterate(self, asked: Array) -> float:
         """One round; a bound of the relative error of the weights that it began with."""
@@ -167,10 +169,10 @@ class _Solve:
         return self.penalty
 
 
-def _extent(curvature: Array, metric: Metric | None) -> Bundle:
+def _extent(curvature: Array, preconditioner: Preconditioner | None) -> Bundle:
     """How strongly a problem is curved: what the penalty is made of."""
-    if metric is not None:
-        inside = metric.curvature(curvature)
+    if preconditioner is not None:
+        inside = preconditioner.curvature(curvature)
         return {"size": scalar(float(np.linalg.norm(inside))), "mean": scalar(np.trace(inside) / len(inside))}
     extremes = np.maximum(np.linalg.eigvalsh(curvature)[[0, -1]], 0.0)
     return {"smallest": scalar(extremes[0]), "largest": scalar(extremes[1])}
@@ -186,19 +188,20 @@ def _start_penalty(settings: Settings, extent: Bundle, n_agents: int) -> float:
     return spectral_penalty(mean["largest"] or 1.0, mean["smallest"], settings.ridge, n_agents)
 
 
-def _metric(told: Bundle, seed: int) -> Metric:
-    """The metric that everybody makes of the same message, or the weights as they are if it says nothing of it."""
+def _preconditioner(told: Bundle, seed: int) -> Preconditioner:
+    """The preconditioner that everybody computes from the same message; the identity if it asks for none."""
     if "ridge_share" not in told:
-        return Metric.plain(unpack_basis(told).n_outputs)
+        return Preconditioner.identity(unpack_basis(told).n_outputs)
     needed = (*unpack_basis(told).arrays(), "labeled_each", "pairs_each", "ridge_share", "mix_concentration")
-    return _metric_of(tuple((name, told[name].shape, told[name].tobytes()) for name in needed if name in told), seed)
+    message = tuple((name, told[name].shape, told[name].tobytes()) for name in needed if name in told)
+    return _preconditioner_of(message, seed)
 
 
 @lru_cache(maxsize=1)
-def _metric_of(message: tuple[tuple[str, tuple[int, ...], bytes], ...], seed: int) -> Metric:
+def _preconditioner_of(message: tuple[tuple[str, tuple[int, ...], bytes], ...], seed: int) -> Preconditioner:
     """Made once by all the agents of a process."""
     told = {name: np.frombuffer(numbers).reshape(shape) for name, shape, numbers in message}
-    return metric_of_rules(
+    return preconditioner_of_rules(
         Rules.of_arrays(told),
         None,
         n_labeled=float(told["labeled_each"]),
@@ -229,5 +232,5 @@ def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
 def _factorized(memory: Bundle, penalty: float) -> Bundle:
     if "factor" in memory and float(memory["penalty"]) == penalty:
         return memory
-    factor = cholesky(memory["curvature"] + penalty * Metric(memory["root"]).matrix)
+    factor = cholesky(memory["curvature"] + penalty * Preconditioner(memory["root"]).matrix)
     return {**memory, "factor": factor, "penalty": scalar(penalty)}

@@ -1,4 +1,4 @@
-"""Weights over agents: one round of summed statistics (exact), conjugate directions, or consensus ADMM (DICR)."""
+"""Weights over agents: one round of summed statistics (exact), conjugate residuals, or consensus ADMM (DICR)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dsfr.training.messages import scalar, unpack_statistics
 from dsfr.training.rounds import WEIGHTS, Observer
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
-from dsfr.training.weights.conjugate import conjugate_weights
+from dsfr.training.weights.conjugate_residuals import conjugate_residual_weights
 from dsfr.training.weights.dicr import consensus_weights
 from dsfr.training.weights.leave_one_out import minimize_left_out
 from dsfr.training.weights.statistics import penalty_on_unlabeled
@@ -82,7 +82,7 @@ def agree_weights(
         return _exact_weights(engine, settings, broadcast, observe)
     if settings.admm_for_weights:
         return Solution(*consensus_weights(engine, settings, population, broadcast, observe))
-    return Solution(*conjugate_weights(engine, settings, population, broadcast, shares, observe))
+    return Solution(*conjugate_residual_weights(engine, settings, population, broadcast, shares, observe))
 
 
 def _exact_weights(engine: Engine, settings: Settings, broadcast: Bundle, observe: Observer) -> Solution:

@@ -1,11 +1,11 @@
-"""Weights along conjugate directions: how many rounds, which points are asked for, and what when agents leave."""
+"""Weights by conjugate residuals: how many rounds, which points are measured, and what happens when agents leave."""
 
 import zlib
 
 import numpy as np
 import pytest
 
-from dsfr.core.consensus.preconditioner import Metric
+from dsfr.core.consensus.preconditioner import Preconditioner
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import TASKS, Settings, make_shards
 from dsfr.training.clustering.clusters import agree_rules
@@ -35,11 +35,19 @@ def rounds_of(engine, task):
     return engine.ledger.entries[task, "sum"].rounds if (task, "sum") in engine.ledger.entries else 0
 
 
-@pytest.mark.parametrize("unlabeled", ["icr", None])
-def test_rounds_do_not_depend_on_the_number_of_agents(unlabeled):
-    counts = [len(solve(agents(n_agents=n), unlabeled=unlabeled)[1]) for n in (2, 5, 20, 60)]
-    # Pairs are drawn by every agent anew, so that their problem is another one each time.
-    assert max(counts) - min(counts) <= (3 if unlabeled else 1)
+def test_rounds_do_not_depend_on_the_number_of_agents():
+    """With the same rules and no random pairs the pooled problem is the same for every split of the rows."""
+    told = Settings(**ASKED, unlabeled=None)
+    engines = [agents(n_agents=n_agents) for n_agents in (2, 5, 20, 60)]
+    populations = [survey(engine, told) for engine in engines]
+    rules, shares, _ = agree_rules(engines[0], Settings(**ASKED, solver="exact"), populations[0], lambda info: None)
+    bounds = []
+    for engine, population in zip(engines, populations, strict=True):
+        history = []
+        agree_weights(engine, told, rules, population, history.append, shares=shares)
+        bounds.append([info.error_bound for info in history[:-1]])  # the last is rounding alone
+    assert len({len(each) for each in bounds}) == 1
+    np.testing.assert_allclose(bounds, [bounds[0]] * len(bounds), rtol=1e-3)
 
 
 def test_the_first_gradient_is_that_of_the_preparation():
@@ -52,10 +60,10 @@ def test_the_first_gradient_is_that_of_the_preparation():
     assert rounds_of(engine, "weight_consensus") == rounds_of(engine, "prepare_weights") == 0
 
 
-def test_the_metric_of_the_rules_saves_rounds(monkeypatch):
+def test_the_preconditioner_saves_rounds(monkeypatch):
     before = len(solve(agents())[1])
-    plain = Metric.plain(12)
-    monkeypatch.setattr("dsfr.training.weights.conjugate.metric_of_rules", lambda *_, **__: plain)
+    plain = Preconditioner.identity(12)
+    monkeypatch.setattr("dsfr.training.weights.conjugate_residuals.preconditioner_of_rules", lambda *_, **__: plain)
     assert before < len(solve(agents())[1])
 
 
