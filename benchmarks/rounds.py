@@ -230,7 +230,7 @@ def draw(rows: list[dict[str, object]]) -> None:
             style = {"marker": "o", "markersize": 4, "color": f"C{shift}", "label": name if line == "-" else None}
             left.plot([r["agents"] for r in chosen], [r["1e-4"] for r in chosen], line, **style)
     left.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
-    left.set_title("with a coordinator: conjugate (solid), Anderson's ADMM (dotted)")
+    left.set_title("with a coordinator: conjugate residuals (solid), Anderson's ADMM (dotted)")
     left.legend(title="data")
     graphs = [r for r in rows if r["table"] == "graphs" and r["variant"] == "decentralized"]
     labels = list(dict.fromkeys(r["graph"].split()[0] for r in graphs))

@@ -64,7 +64,7 @@ def test_bytes_of_few_rounds_are_exact_on_any_graph(told, n_features, n_agents, 
 
 @settings(max_examples=30)
 @given(any_settings, st.integers(1, 5), st.integers(2, 6))
-def test_bytes_of_conjugate_directions_are_exact(told, n_features, n_agents):
+def test_bytes_of_conjugate_residuals_are_exact(told, n_features, n_agents):
     ledger, asked = train_on(n_features, n_agents, None, **told)
     rounds = {"cluster_rounds": rounds_of(ledger, "cluster_sums"), "weight_rounds": 1}
     rounds["weight_rounds"] += rounds_of(ledger, "weight_gradient")

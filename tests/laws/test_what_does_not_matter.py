@@ -85,7 +85,7 @@ def test_the_units_of_a_feature_do_not_matter(basis, seed, scale, offset, flip, 
     other = X.copy()
     # A wavelet's nodes lie in (0, 1), so turning a feature round is another model.
     other[:, 1] = offset + (-scale if flip and basis == "rules" else scale) * X[:, 1]
-    # The draws of the metric do not turn round with a feature, so weights are the same to tol.
+    # The draws of the preconditioner do not turn round with a feature, so weights are the same to tol.
     # Rounding grows with the condition of the system and with the rounds, so both are kept small.
     told = hyper | {"basis": basis, "solver": solver, "ridge": max(hyper["ridge"], 0.01), "max_rounds": 50, "tol": 1e-8}
     first, _ = train_on(X, y, owners, serialize=False, **told)

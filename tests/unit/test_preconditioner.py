@@ -36,7 +36,7 @@ def test_coordinates_change_neither_values_nor_gradients(seed, size):
 
 
 @given(seeds, st.integers(1, 5), st.floats(0.1, 10.0), st.floats(0.0, 2.0), st.integers(1, 6))
-def test_a_round_in_coordinates_is_admm_with_the_metric_as_its_penalty(seed, size, penalty, ridge, n_agents):
+def test_a_round_in_coordinates_is_admm_with_the_preconditioner_in_its_penalty(seed, size, penalty, ridge, n_agents):
     rng, plain, preconditioner = some(seed, size)
     M = preconditioner.root.T @ preconditioner.root
     z, x = rng.standard_normal((2, size))
@@ -81,6 +81,6 @@ def test_rows_are_expected_about_the_centers():
     assert equal[0, 0] == pytest.approx(500.0, rel=0.1)
 
 
-def test_wavelets_have_a_metric_too():
+def test_wavelets_have_a_preconditioner_too():
     wavelets = Wavelets.draw(4, 2, np.random.default_rng(0))
     assert np.linalg.eigvalsh(expected(wavelets, 10.0, 0.0))[0] > 0.0

@@ -104,8 +104,8 @@ class SFRRegressor(DistributedRegressor):
     n_neighbors : int, default=10
         Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
     acceleration : {"conjugate", "anderson", None}, default="conjugate"
-        "conjugate": agents tell gradients, and the coordinator goes along conjugate directions of the pooled problem,
-        in as many rounds for many agents as for few. "anderson": consensus ADMM (DFCM and DICR), with Anderson's method
+        "conjugate": agents send gradients and the coordinator solves the pooled problem by preconditioned conjugate
+        residuals, in as many rounds for many agents as for few. "anderson": consensus ADMM (DFCM and DICR), with Anderson's method
         from sums over agents. None: plain ADMM; plain steps where agents send sums. A ``penalty``, ``cluster_penalty``
         or ``relaxation`` asks for ADMM.
     relaxation : float, default=1.0
@@ -114,7 +114,7 @@ class SFRRegressor(DistributedRegressor):
         ADMM penalty of the clustering (rho_s). None: the mean membership mass of a cluster at an agent, doubled
         whenever the agents stop getting closer. The paper uses 0.1.
     penalty : float, "balanced" or None, default=None
-        ADMM penalty of the weights (rho_p). None: from the curvatures of the agents' problems, in a metric made of the
+        ADMM penalty of the weights (rho_p). None: from the curvatures of the agents' problems, preconditioned by the
         rules. "balanced": from there, doubled or halved when one residual is ten times the other. The paper uses 0.1.
     tol : float, default=1e-4
         Stop when centers have settled to ``tol``, and when the weights are provably within ``tol`` (relative) of the

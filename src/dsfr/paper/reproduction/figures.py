@@ -23,7 +23,7 @@ CONVERGENCE = ("airfoil", "ccpp", "kch", "wmsl")
 CONVERGENCE_LINES = (
     ("paper", ORANGE, "plain ADMM, rho = 0.1 (paper)"),
     ("anderson", GREEN, "accelerated ADMM"),
-    ("conjugate", BLUE, "conjugate directions (default)"),
+    ("conjugate", BLUE, "conjugate residuals (default)"),
 )
 FAR = 0.05
 """Where mean and median differ by more, both are drawn."""
