@@ -194,7 +194,7 @@ def test_an_interval_is_told_where_the_model_knows_it():
     model = average_of(0)
     explained = model.explain_prediction(rows_of(0, model.predictor)[0])
     assert explained.half_width == model.half_width(0.9)
-    assert "90% of targets lie between" in str(explained)
+    assert "90% interval (jackknife): " in str(explained)
     assert model.half_widths([0.5, 0.999]) == {0.5: model.half_width(0.5)}
 
 

@@ -37,7 +37,7 @@ def test_deviations_are_in_the_units_of_any_target(unit):
     np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
 
 
-def test_intervals_hold_as_many_targets_as_they_say():
+def test_intervals_hold_about_as_many_targets_as_they_aim_at():
     held = []
     for seed in range(12):
         X, truth, y = make_table(seed, n_rows=600, n_labels=80, noise=8.0)
@@ -48,7 +48,7 @@ def test_intervals_hold_as_many_targets_as_they_say():
     assert 0.76 < np.mean(held) < 0.86
 
 
-def test_scores_give_the_conformal_quantile():
+def test_scores_give_the_jackknife_quantile():
     errors = np.arange(1.0, 100.0)
     scores = Scores(np.append(0.0, errors), np.append(0.0, np.arange(1.0, 100.0)))
     assert scores.half_width(0.9) == 90.0

@@ -147,7 +147,7 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="COVERAGE",
-    help="Add two columns, the ends of an interval that holds the target with this probability (models of fit --auto).",
+    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --auto).",
 )
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:

@@ -105,9 +105,9 @@ class SFRRegressor(DistributedRegressor):
         Neighbours of a row in the sparse graph; rows as near as the last of them are neighbours too.
     acceleration : {"conjugate", "anderson", None}, default="conjugate"
         "conjugate": agents send gradients and the coordinator solves the pooled problem by preconditioned conjugate
-        residuals, in as many rounds for many agents as for few. "anderson": consensus ADMM (DFCM and DICR), with Anderson's method
-        from sums over agents. None: plain ADMM; plain steps where agents send sums. A ``penalty``, ``cluster_penalty``
-        or ``relaxation`` asks for ADMM.
+        residuals, in as many rounds for many agents as for few. "anderson": consensus ADMM (DFCM and DICR), with
+        Anderson's method from sums over agents. None: plain ADMM; plain steps where agents send sums. A ``penalty``,
+        ``cluster_penalty`` or ``relaxation`` asks for ADMM.
     relaxation : float, default=1.0
         Over-relaxation of the weights' ADMM, between 0 and 2; 1 is none.
     cluster_penalty : float, default=None

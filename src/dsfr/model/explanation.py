@@ -41,7 +41,7 @@ class PredictionExplanation:
     feature_names: tuple[str, ...]
     target_name: str
     half_width: float | None = None
-    """Half the width of an interval that holds the target with `SHOWN_COVERAGE`, if the model knows it."""
+    """Half the width of the jackknife interval of nominal coverage `SHOWN_COVERAGE`, if the model has one."""
 
     @property
     def prediction(self) -> float:
@@ -107,7 +107,7 @@ class PredictionExplanation:
         if self.half_width is None:
             return []
         low, high = (readable(self.prediction + sign * self.half_width) for sign in (-1, 1))
-        return [f"{SHOWN_COVERAGE:.0%} of targets lie between {low} and {high}"]
+        return [f"{SHOWN_COVERAGE:.0%} interval (jackknife): {low} to {high}"]
 
     def _features(self) -> list[tuple[str, float, float, float]]:
         """Name, part, value and usual value of every feature, the largest part first."""

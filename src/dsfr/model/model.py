@@ -66,7 +66,7 @@ class Model:
         return sure.deviations(as_matrix(X, self.feature_names))
 
     def half_width(self, coverage: float = 0.9) -> float:
-        """Half the width of intervals about predictions that hold a new target with probability ``coverage``.
+        """Half the width of jackknife intervals about predictions, of nominal coverage ``coverage``.
 
         Raises
         ------

@@ -18,7 +18,7 @@ MOST_CURVES = 300
 def predictions(model: Model, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes | None = None) -> Axes:
     """Predicted against true values of the labelled rows; on the dashed line predictions are right.
 
-    If the model knows how sure it is, bars are intervals that hold the target with probability ``coverage``.
+    If the model knows how sure it is, bars are jackknife intervals of nominal ``coverage``.
     """
     rows, truth = as_matrix(X, model.feature_names), as_floats(y, "y")
     if truth.shape != (len(rows),):

@@ -68,5 +68,5 @@ function contributions(model, row) {
   return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1)) };
 }
 
-// Half the width of the interval that holds the target with the chosen coverage; null where the model has none.
+// Half the width of the jackknife interval of the chosen nominal coverage; null where the model has none.
 function halfWidth(model, coverage) { return model.interval ? model.interval.half_widths[coverage] : null; }

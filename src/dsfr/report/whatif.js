@@ -51,7 +51,7 @@ function drawPrediction() {
   const value = predict(model, state.row), half = halfWidth(model, state.coverage);
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
-  byId("interval-text").textContent = half === null ? "" : `of targets lie between ${readable(value - half)} and ${readable(value + half)}`;
+  byId("interval-text").textContent = half === null ? "" : `interval (jackknife): ${readable(value - half)} to ${readable(value + half)}`;
   const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
   meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
     name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));

@@ -215,7 +215,7 @@ _RULES = {
         "a whole number >= 1, or None for as many as unlabelled rows (unlabeled=None uses no pairs)",
         or_none=True,
     ),
-    "mix_concentration": _number(0, "a number > 0; the paper uses 0.75", strict=True),
+    "mix_concentration": _number(0, "a number > 0; 0.75 is the default, the paper gives none", strict=True),
     "refresh_pairs": _Rule(lambda value: isinstance(value, bool), "True or False"),
     "graph": _one_of("neighbors", "full"),
     "n_neighbors": _count(1, "a whole number >= 1; 10 is usual"),

@@ -48,7 +48,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How many leave-one-out errors lie at or below each threshold: all that conformal intervals need."""
+    """How many leave-one-out errors lie at or below each threshold: all that jackknife intervals need."""
 
     thresholds: Array
     """Ascending, in the target's units."""
@@ -56,7 +56,9 @@ class Scores:
     """Absolute errors up to each; the last counts all."""
 
     def half_width(self, coverage: float) -> float:
-        """Half the width of an interval that holds a new target with probability ``coverage``, at least.
+        """Half the width of the jackknife interval: the ``ceil(coverage (n + 1))``-th smallest of ``n`` errors.
+
+        There is no guarantee for finite samples that it holds a new target with probability ``coverage``.
 
         Raises
         ------
