@@ -11,6 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import integrate
+from scipy.stats import t as student
 
 from dsfr.cli import main
 from dsfr.paper.datasets import load_values
@@ -20,10 +25,12 @@ from dsfr.paper.experiments.spec import read_spec, read_specs
 from dsfr.paper.experiments.workers import compute
 from dsfr.paper.reproduction import figures
 from dsfr.paper.reproduction.claims import PRINTED, table_claims
+from dsfr.paper.reproduction.curves import figure_claims
 from dsfr.paper.reproduction.document import Heading, Paragraph, to_markdown, to_page
-from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS
+from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, SIZES
 from dsfr.paper.reproduction.report import read_evidence, render, summary, write_report
 from dsfr.paper.reproduction.stored import REQUIRED, Results, check_complete
+from dsfr.paper.reproduction.summary import Errors
 from tests.invented import EXPERIMENTS, invent
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -95,6 +102,44 @@ def test_the_code_still_computes_what_is_stored(evidence, name):
     assert len(rows) == len(first)
     assert np.median(changes) < 0.005
     assert np.quantile(changes, 0.9) < 0.05
+
+
+differences = arrays(np.float64, st.integers(3, 60), elements=st.floats(-1.0, 1.0))
+
+
+@given(differences, st.floats(0.01, 1.0))
+def test_the_corrected_test_is_the_paired_one_with_a_larger_variance(values, ratio):
+    """Nadeau and Bengio: the variance of the mean grows from 1/n to 1/n + test over training rows."""
+    assume(np.std(values) > 1e-3)
+    n = len(values)
+    runs = [(i, 0) for i in range(n)]
+    ours, other = Errors(dict(zip(runs, 1.0 + values, strict=True))), Errors(dict.fromkeys(runs, 1.0))
+    assert ours.corrected_p_value(other, 0.0) == pytest.approx(ours.p_value(other), abs=1e-9)
+    statistic = values.mean() / np.sqrt((1 / n + ratio) * values.var(ddof=1))
+    density = integrate.quad(lambda x: student.pdf(x, n - 1), 0.0, abs(statistic), limit=200)[0]
+    corrected = ours.corrected_p_value(other, ratio)
+    assert corrected == pytest.approx(1 - 2 * density, abs=1e-6)
+    assert corrected >= ours.p_value(other) - 1e-12
+
+
+def test_equal_errors_differ_with_no_significance():
+    same = Errors({(i, 0): 1.0 for i in range(5)})
+    assert same.corrected_p_value(same, 0.25) == 1.0
+    assert same.corrected_p_value(Errors({(i, 0): 2.0 for i in range(5)}), 0.25) == 0.0
+
+
+def test_the_correction_has_the_ratio_of_the_folds(evidence):
+    assert evidence.test_ratio == pytest.approx(0.25)
+
+
+def test_the_page_says_how_it_reads_the_paper(evidence):
+    """Paraphrases stand in no quotation marks, a printed slip is named, and so are sizes that do not add up."""
+    text = to_markdown(render(evidence))
+    claims = [*table_claims(evidence), *(claim for found in figure_claims(evidence).values() for claim in found)]
+    assert all(f'"{claim.sentence}"' not in text for claim in claims)
+    assert "prints mu = 1. We read gamma = 1" in text
+    assert "those of KCH add up to 21,563, not to its 21,613 samples" in text
+    assert {name for name, (total, *parts) in SIZES.items() if sum(parts) != total} == {"kch"}
 
 
 def test_a_missing_cell_fails(invented, tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.paper.experiments.results import Row
+from dsfr.paper.experiments.sweeps import PLAIN
 from dsfr.paper.reproduction.claims import Evidence
 from dsfr.paper.reproduction.curves import grid_curve
 from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, TITLES
@@ -21,7 +22,7 @@ DPI = 90
 CONVERGENCE = ("airfoil", "ccpp", "kch", "wmsl")
 """The four data sets of the paper's figure."""
 CONVERGENCE_LINES = (
-    ("paper", ORANGE, "plain ADMM, rho = 0.1 (paper)"),
+    ("paper", ORANGE, f"plain ADMM, rho = {PLAIN['penalty']:g} (paper)"),
     ("anderson", GREEN, "accelerated ADMM"),
     ("conjugate", BLUE, "conjugate residuals (default)"),
 )

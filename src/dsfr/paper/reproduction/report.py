@@ -10,7 +10,7 @@ import numpy as np
 
 from dsfr.paper.reproduction import reading
 from dsfr.paper.reproduction.claims import Claim, Evidence, table_claims
-from dsfr.paper.reproduction.curves import figure_claims
+from dsfr.paper.reproduction.curves import HELD, figure_claims
 from dsfr.paper.reproduction.document import Block, Figure, Heading, Paragraph, Points, Table, to_markdown, to_page
 from dsfr.paper.reproduction.figures import NAMES, draw_figures, require_matplotlib
 from dsfr.paper.reproduction.stored import REQUIRED, Results
@@ -26,12 +26,12 @@ FIGURES = "reproduction"
 CAPTIONS = {
     "overview": "Test NRMSE of all cells of Table II, mean and standard deviation; 1 is predicting the mean",
     "convergence": "Objective per round, mean and deviation over {runs} runs",
-    "parameters": "Distributed SFR-ICR over one parameter, the others at 0.1, mean and deviation over {runs} runs "
+    "parameters": "Distributed SFR-ICR over one parameter, the others at {held:g}, mean and deviation over {runs} runs "
     "(above) and {few} (below)",
     "pairs": "Distributed SFR-ICR over the number of interpolated pairs of each agent, {runs} runs",
     "rules": "Distributed SFR-ICR over the number of rules, {runs} runs",
-    "agents": "SFR-ICR over the number of agents with 500 labels spread over them, {runs} runs",
-    "owners": "SFR-ICR with five owners who are not alike, {runs} runs",
+    "agents": "SFR-ICR over the number of agents with {labels} labels spread over them, {runs} runs",
+    "owners": "SFR-ICR with {agents} owners who are not alike, {runs} runs",
 }
 
 
@@ -60,7 +60,8 @@ def write_report(results: str | Path, folder: str | Path) -> list[Path]:
 
 def summary(evidence: Evidence) -> Table:
     """The short table, for other documents."""
-    return short_table(dict(evidence.cells), baseline_cells(evidence.results))
+    n_agents = int(evidence.results.spec("fits")["agents"])
+    return short_table(dict(evidence.cells), baseline_cells(evidence.results), n_agents)
 
 
 def read_evidence(results: str | Path) -> Evidence:
@@ -83,7 +84,7 @@ def render(evidence: Evidence) -> list[Block]:
         Heading(2, "Figures"),
         *[block for name in NAMES[1:] for block in _figure(evidence, name, shown.get(name, []))],
         Heading(2, "Why numbers differ"),
-        Points(reading.DIFFERENCES),
+        Points(reading.differences(evidence)),
     ]
 
 
@@ -128,15 +129,15 @@ def _table(evidence: Evidence) -> list[Block]:
         Paragraph(reading.table_notes(evidence)),
         _captioned("overview", evidence, []),
         Heading(3, "Centralised"),
-        setting_table(cells, "centralised", baseline_cells(evidence.results)),
-        Heading(3, "Distributed, five agents"),
-        setting_table(cells, "distributed", {}),
+        setting_table(cells, "centralised", baseline_cells(evidence.results), evidence.test_ratio),
+        Heading(3, f"Distributed, {evidence.results.spec('fits')['agents']} agents"),
+        setting_table(cells, "distributed", {}, evidence.test_ratio),
     ]
 
 
 def _claims(evidence: Evidence, shown: dict[str, list[Claim]]) -> list[Block]:
     claims = [*table_claims(evidence), *(claim for found in shown.values() for claim in found)]
-    header = ("the paper says", "by its own numbers", "in our runs")
+    header = ("claim of the paper, in our words", "by its own numbers", "in our runs")
     rows = [[claim.sentence, claim.in_paper, claim.in_ours] for claim in claims]
     doubts = [[claim.sentence, claim.in_paper, claim.in_ours] for claim in suspicions(evidence)]
     return [
@@ -162,8 +163,14 @@ def _figure(evidence: Evidence, name: str, claims: list[Claim]) -> list[Block]:
 def _captioned(name: str, evidence: Evidence, claims: list[Claim]) -> Figure:
     experiment = {"overview": "fits", "parameters": "grid"}.get(name, name)
     runs, few = (_n_runs(evidence, one) for one in (experiment, "penalties"))
-    said = " ".join(f'The paper: "{claim.sentence}" We see: {claim.in_ours}' for claim in claims)
-    caption = CAPTIONS[name].format(runs=runs, few=few) + ". " + reading.CAPTION_NOTES.get(name, "") + said
+    said = " ".join(f"Claim of the paper, in our words: {claim.sentence} We see: {claim.in_ours}" for claim in claims)
+    spec = evidence.results.spec(experiment)
+    caption = (
+        CAPTIONS[name].format(runs=runs, few=few, held=HELD, **spec)
+        + ". "
+        + reading.caption_note(evidence, name)
+        + said
+    )
     return Figure(f"{FIGURES}/{name}.png", caption.replace("**", "").strip())
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 from scipy.stats import ttest_rel
 
 from dsfr.core.arrays import Array
@@ -40,8 +41,22 @@ class Errors:
         return float(self.values.std(ddof=1))
 
     def p_value(self, other: Errors) -> float:
-        """Paired t-test over the runs; folds share training rows, so it is on the small side."""
+        """Paired t-test over the runs as if they were independent, which they are not: folds share training rows."""
         return float(ttest_rel(self.values, other.values).pvalue)
+
+    def corrected_p_value(self, other: Errors, test_ratio: float) -> float:
+        """Corrected resampled t-test (Nadeau and Bengio 2003, section 5); ``test_ratio`` is test over training rows.
+
+        The variance of a mean over n runs is taken as ``1/n + test_ratio`` times that of a run, in the place of
+        ``1/n``, because runs that share training rows are correlated.
+        """
+        differences = self.values - other.values
+        n = len(differences)
+        spread = float(np.sqrt((1 / n + test_ratio) * differences.var(ddof=1)))
+        mean = abs(float(differences.mean()))
+        if spread == 0.0:
+            return 1.0 if mean == 0.0 else 0.0
+        return float(2 * student.sf(mean / spread, n - 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,38 +8,41 @@ from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, TI
 from dsfr.paper.reproduction.summary import OURS, BaselineCell, Errors, TableCell
 
 HEADER = (
-    *("data, method", "best on test folds", "paper", "difference", "p", "p, paper", "chosen by leave-one-out", "p"),
+    *("data, method", "best on test folds", "paper", "difference", "p", "p, corrected"),
+    *("p, paper", "chosen by leave-one-out", "p", "p, corrected"),
     *("seconds", "seconds, paper", "ridge", "weight"),
 )
 
 
-def setting_table(cells: dict[Cell, TableCell], setting: str, baselines: dict[tuple[str, str], BaselineCell]) -> Table:
+def setting_table(
+    cells: dict[Cell, TableCell], setting: str, baselines: dict[tuple[str, str], BaselineCell], test_ratio: float
+) -> Table:
     """One setting of Table II; baselines stand below the methods where there are any."""
     extra = ("rounds", "kB") if setting == "distributed" else ()
     rows = []
     for dataset in DATASETS:
-        rows += [_method_row(cells, dataset, setting, method, with_rounds=bool(extra)) for method in METHODS]
+        rows += [
+            _method_row(cells, (dataset, setting, method), test_ratio, with_rounds=bool(extra)) for method in METHODS
+        ]
         reference = cells[dataset, setting, OURS]
         found = {name: cell for (where, name), cell in baselines.items() if where == dataset}
-        rows += [_baseline_row(dataset, name, cell, reference) for name, cell in found.items()]
+        rows += [_baseline_row(dataset, name, cell, reference, test_ratio) for name, cell in found.items()]
     return Table((*HEADER, *extra), rows)
 
 
-def _method_row(
-    cells: dict[Cell, TableCell], dataset: str, setting: str, method: str, *, with_rounds: bool
-) -> list[str]:
-    cell, reference = cells[dataset, setting, method], cells[dataset, setting, OURS]
-    paper = PAPER[dataset, setting, method]
+def _method_row(cells: dict[Cell, TableCell], key: Cell, test_ratio: float, *, with_rounds: bool) -> list[str]:
+    dataset, setting, method = key
+    cell, reference, paper = cells[key], cells[dataset, setting, OURS], PAPER[key]
     name = f"**{method}**" if method == OURS else method
     row = [
         f"{TITLES[dataset]}, {name}",
         _errors(cell.best),
         f"{paper.mean:.4f} ± {paper.deviation:.4f}",
         f"{cell.best.mean - paper.mean:+.4f}",
-        "" if method == OURS else _p(cell.best.p_value(reference.best)),
+        *(["", ""] if method == OURS else _p_values(cell.best, reference.best, test_ratio)),
         "" if paper.p_value is None else f"{paper.p_value:.4f}",
         _errors(cell.honest),
-        "" if method == OURS else _p(cell.honest.p_value(reference.honest)),
+        *(["", ""] if method == OURS else _p_values(cell.honest, reference.honest, test_ratio)),
         f"{cell.seconds:.3f}",
         f"{paper.seconds:.3f}",
         f"{cell.ridge:g}",
@@ -48,15 +51,15 @@ def _method_row(
     return [*row, *([f"{cell.rounds:.0f}", f"{cell.kilobytes:.0f}"] if with_rounds else [])]
 
 
-def _baseline_row(dataset: str, name: str, cell: BaselineCell, reference: TableCell) -> list[str]:
+def _baseline_row(dataset: str, name: str, cell: BaselineCell, reference: TableCell, test_ratio: float) -> list[str]:
     return [
         f"{TITLES[dataset]}, *{name}*",
         _errors(cell.best),
         *["", ""],
-        _p(cell.best.p_value(reference.best)),
+        *_p_values(cell.best, reference.best, test_ratio),
         "",
         _errors(cell.honest),
-        _p(cell.honest.p_value(reference.honest)),
+        *_p_values(cell.honest, reference.honest, test_ratio),
         f"{cell.seconds:.3f}",
         *["", "", ""],
     ]
@@ -64,6 +67,11 @@ def _baseline_row(dataset: str, name: str, cell: BaselineCell, reference: TableC
 
 def _errors(errors: Errors) -> str:
     return f"{errors.mean:.4f} ± {errors.deviation:.4f}"
+
+
+def _p_values(errors: Errors, reference: Errors, test_ratio: float) -> list[str]:
+    """Of the paired t-test, and with the correction of Nadeau and Bengio."""
+    return [_p(errors.p_value(reference)), _p(errors.corrected_p_value(reference, test_ratio))]
 
 
 def _p(p_value: float) -> str:
@@ -74,10 +82,10 @@ BESIDE = ("ridge", "Gaussian process", "Gaussian process, ARD", "random forest")
 """Baselines of the short table."""
 
 
-def short_table(cells: dict[Cell, TableCell], baselines: dict[tuple[str, str], BaselineCell]) -> Table:
+def short_table(cells: dict[Cell, TableCell], baselines: dict[tuple[str, str], BaselineCell], n_agents: int) -> Table:
     """SFR-ICR beside the paper and the baselines, means only."""
     header = ["test NRMSE (mean)"]
-    for place in ("", ", 5 agents"):
+    for place in ("", f", {n_agents} agents"):
         header += [f"SFR-ICR{place}, best on test folds", "paper", "chosen by leave-one-out"]
     rows = []
     for dataset in DATASETS:
