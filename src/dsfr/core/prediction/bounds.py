@@ -1,9 +1,8 @@
 """Largest and smallest numbers that data and models may have, so that everything computed from them is finite.
 
 Data are bounded where training begins, models where a file is read or written. The bounds fit together: a model that
-was trained on data within bounds is within bounds. With features and targets up to 1e100, and scaled rows cut off at
-1e100 (`dsfr.core.scaling.affine.MAX_SCALED`), predictions stay under 1e250, and squares of what is computed in units of the
-target stay under 1e300.
+was trained on data within bounds is within bounds. With features and targets up to 1e100, and scaled rows clipped at
+1e100 (`MAX_SCALED`), predictions stay under 1e250, and squares in units of the target under 1e300.
 """
 
 from __future__ import annotations

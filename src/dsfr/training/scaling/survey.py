@@ -170,8 +170,8 @@ def _check_targets(low: float, high: float) -> None:
     farthest = max(low, high, key=abs)
     if abs(farthest) > MAX_VALUE:
         raise ValueError(
-            f"y has a target of {farthest:g}; targets must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Make it NaN if it "
-            "stands for a missing value, or train on targets in larger units"
+            f"y has a target of {farthest:g}; targets must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Make it NaN if "
+            "it stands for a missing value, or train on targets in larger units"
         )
 
 
@@ -181,8 +181,8 @@ def _check_features(ranges: Ranges) -> None:
     if sizes[column] > MAX_VALUE:
         raise ValueError(
             f"X has values up to {sizes[column]:g} in size in column {column} (columns are counted from 0); features "
-            f"must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Drop rows where such a number stands for a missing value, "
-            "or use larger units"
+            f"must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Drop rows where such a number stands for a missing "
+            "value, or use larger units"
         )
 
 
