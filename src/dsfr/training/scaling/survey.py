@@ -170,8 +170,8 @@ def _check_targets(low: float, high: float) -> None:
     farthest = max(low, high, key=abs)
     if abs(farthest) > MAX_VALUE:
         raise ValueError(
-            f"y has a target of {farthest:g}; targets must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Make it NaN if "
-            "it stands for a missing value, or train on targets in larger units"
+            f"y has a target of {farthest:g}; targets must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Make it NaN "
+            "if it stands for a missing value, or train on targets in larger units"
         )
 
 
