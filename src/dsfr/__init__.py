@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dsfr.engines.checkpoint.engine import with_checkpoint as with_checkpoint
     from dsfr.engines.dask.engine import DaskEngine as DaskEngine
     from dsfr.engines.mpi.engine import MPIEngine as MPIEngine
+    from dsfr.engines.mpi.gossip import MPIGossipEngine as MPIGossipEngine
     from dsfr.engines.mpi.network import MPINetworkEngine as MPINetworkEngine
     from dsfr.estimators import LapWNNRegressor as LapWNNRegressor
     from dsfr.estimators import SFRRegressor as SFRRegressor
@@ -40,6 +41,7 @@ _HOME = {
     "InProcessEngine": "dsfr.engines",
     "LapWNNRegressor": "dsfr.estimators",
     "MPIEngine": "dsfr.engines.mpi.engine",
+    "MPIGossipEngine": "dsfr.engines.mpi.gossip",
     "MPINetworkEngine": "dsfr.engines.mpi.network",
     "Model": "dsfr.model.model",
     "ModelFileError": "dsfr.model.file",

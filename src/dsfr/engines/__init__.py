@@ -1,6 +1,6 @@
 """How agents are reached. An engine runs named tasks and reduces what they return; it knows no mathematics."""
 
-from dsfr.engines.contract import Engine, EngineError, NeighborEngine, Task, Tasks
+from dsfr.engines.contract import Engine, EngineError, Task, Tasks
 from dsfr.engines.ledger import Entry, Ledger, Traffic
 from dsfr.engines.local.choice import choose_engine
 from dsfr.engines.local.faults import Absence, Faults
@@ -14,7 +14,6 @@ __all__ = [
     "Faults",
     "InProcessEngine",
     "Ledger",
-    "NeighborEngine",
     "Task",
     "Tasks",
     "Traffic",

@@ -1,7 +1,7 @@
 """The contract between training and transport."""
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 from dsfr.engines.ledger import Ledger
 from dsfr.storage.bundles import Bundle
@@ -36,6 +36,14 @@ class Engine(Protocol):
         """Names of the agents whose answers counted in the last round."""
 
     @property
+    def own_agents(self) -> tuple[str, ...]:
+        """Names of the agents of this process."""
+
+    @property
+    def has_coordinator(self) -> bool:
+        """Whether one process knows the reductions and tells agents what to do; else every agent knows them itself."""
+
+    @property
     def ledger(self) -> Ledger:
         """What has been sent so far."""
 
@@ -47,30 +55,3 @@ class Engine(Protocol):
 
     def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
         """Every non-empty contribution by itself: for tasks where one agent must be seen. Logged as revealing."""
-
-
-@runtime_checkable
-class NeighborEngine(Engine, Protocol):
-    """An engine over a graph, which can also do without a coordinator."""
-
-    @property
-    def diameter(self) -> int:
-        """Links between the two agents that are farthest apart."""
-
-    @property
-    def n_links(self) -> int:
-        """Number of edges."""
-
-    @property
-    def n_broken_links(self) -> int:
-        """Number of links between agents present that failed in the last `neighbor_sum`."""
-
-    def neighbor_sum(self, task: str, broadcast: Bundle, *, maxima: Collection[str] = ()) -> Bundle:
-        """Give every agent the sum of its neighbors' contributions (the maximum, of names in ``maxima``).
-
-        They are in its memory afterwards, with ``neighbor_`` before their names, beside the number ``n_links`` of links
-        that worked, and ``n_missing`` of those that did not. Returned is what one agent got. Logged as revealing.
-        """
-
-    def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
-        """What the agents of this process answer, looked up without a message."""

@@ -41,7 +41,7 @@ class Entry:
     @property
     def reveals_single_contributions(self) -> bool:
         """Whether the coordinator or a neighbor saw what single agents contributed."""
-        return self.verb in ("gather", "neighbor_sum")
+        return self.verb == "gather"
 
     def book(self, sender: str | None, receiver: str | None, n_bytes: int, *, up: bool) -> None:
         """Count one message; None is a coordinator that is no agent."""

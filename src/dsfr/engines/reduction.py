@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,32 +21,25 @@ def reduce_bundles(task: str, verb: str, contributions: Sequence[Bundle]) -> Bun
     EngineError
         If contributions differ in names, types or shapes.
     """
+    check_layouts(task, contributions)
     result = dict(contributions[0])
     for contribution in contributions[1:]:
-        if _shapes(contribution) != _shapes(result):
-            raise EngineError(f"agents disagree in task {task!r}: {_shapes(contribution)} against {_shapes(result)}")
         result = {name: np.asarray(REDUCTIONS[verb](result[name], contribution[name])) for name in result}
     return result
 
 
-def reduce_neighbors(
-    task: str, own: Bundle, received: Sequence[Bundle], maxima: Collection[str], n_neighbors: int
-) -> Bundle:
-    """What an agent makes of what its neighbors sent: sums, or maxima, and the links that worked and did not.
+def check_layouts(task: str, contributions: Sequence[Bundle]) -> None:
+    """Refuse contributions that cannot be added up.
 
-    Without any, sums are zero and maxima the own values.
+    Raises
+    ------
+    EngineError
+        If they differ in names, types or shapes.
     """
-    n_links = len(received)
-    reduced: Bundle = {"n_links": np.asarray(n_links, dtype=np.int64)}
-    reduced["n_missing"] = np.asarray(n_neighbors - n_links, dtype=np.int64)
-    for name, value in own.items():
-        parts = [{name: bundle[name]} for bundle in received if name in bundle]
-        if parts:
-            value = reduce_bundles(task, "max" if name in maxima else "sum", parts)[name]
-        elif name not in maxima:
-            value = np.zeros_like(value)
-        reduced[f"neighbor_{name}"] = value
-    return reduced
+    first = _shapes(contributions[0])
+    for contribution in contributions[1:]:
+        if _shapes(contribution) != first:
+            raise EngineError(f"agents disagree in task {task!r}: {_shapes(contribution)} against {first}")
 
 
 def _shapes(bundle: Bundle) -> dict[str, tuple[str, tuple[int, ...]]]:

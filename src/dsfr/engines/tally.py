@@ -15,13 +15,14 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What is sent in one round."""
+    """What is sent in one round, or in several of the same kind."""
 
     traffic: Counts
     """A row each for messages, bytes sent and bytes received, by host."""
     messages: int
     up: int
     down: int
+    rounds: int = 1
 
 
 @dataclass(slots=True)
@@ -33,9 +34,9 @@ class Tally:
     _counts: dict[tuple[str, str], Counts] = field(default_factory=dict)
 
     def add(self, task: str, verb: str, sent: Exchange) -> None:
-        """Count one round."""
+        """Count what was sent."""
         entry = self._entries.setdefault((task, verb), Entry(task, verb))
-        entry.rounds += 1
+        entry.rounds += sent.rounds
         entry.messages += sent.messages
         entry.bytes_up += sent.up
         entry.bytes_down += sent.down

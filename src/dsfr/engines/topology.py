@@ -99,6 +99,7 @@ def _barabasi_albert(n: int, seed: int) -> Any:
 TOPOLOGIES: dict[str, Callable[[int, int], Any]] = {
     "complete": lambda n, seed: nx.complete_graph(n),
     "star": lambda n, seed: nx.star_graph(n - 1),
+    "line": lambda n, seed: nx.path_graph(n),
     "ring": lambda n, seed: nx.cycle_graph(n),
     "grid": _grid,
     "geometric": _geometric,

@@ -63,7 +63,13 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             settings, shards = self._scanned(X, y, agents) if is_scan(X) else self._checked(X, y, agents)
         tasks, topology = watch.around(TASKS), self.topology
         engine = choose_engine(
-            shards, tasks, topology=topology, seed=settings.seed, faults=self.faults, min_agents=self.min_agents
+            shards,
+            tasks,
+            topology=topology,
+            seed=settings.seed,
+            faults=self.faults,
+            min_agents=self.min_agents,
+            gossip=settings.solver == "decentralized",
         )
         return self._train_over(engine, settings, list(shards), watch)
 
@@ -268,14 +274,12 @@ def _complaints(
 ) -> Iterator[tuple[type[Warning], str]]:
     """What a person should know of a training that went otherwise than asked, and the kind of warning it is."""
     for stage in training.unconverged:
-        # Without a coordinator agents may run out of rounds before they have judged anything.
         bounds = [info.error_bound for info in training.history if info.stage == stage]
-        yield ConvergenceWarning, _not_converged(stage, bounds[-1] if bounds else float("inf"), settings)
+        yield ConvergenceWarning, _not_converged(stage, bounds[-1], settings)
     if missing:
-        rest = "Their last pull is in the others' models" if training.copies else "The model is that of the others"
         yield (
             UserWarning,
-            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. {rest}; "
+            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. The model is that of the others; "
             "ledger_.agents tells how many rounds each took part in.",
         )
     if training.odd_target is not None:

@@ -112,7 +112,13 @@ def _fit(
 
 def _local_engine(shards: Mapping[str, Any], options: FitOptions, settings: Settings) -> Engine:
     return choose_engine(
-        shards, TASKS, topology=options.topology, seed=settings.seed, faults=None, min_agents=len(shards)
+        shards,
+        TASKS,
+        topology=options.topology,
+        seed=settings.seed,
+        faults=None,
+        min_agents=len(shards),
+        gossip=settings.solver == "decentralized",
     )
 
 
@@ -126,10 +132,12 @@ def _rank_engine(
         from dsfr.engines.mpi.engine import MPIEngine
 
         return MPIEngine(read, TASKS, comm=comm)
+    from dsfr.engines.mpi.gossip import MPIGossipEngine
     from dsfr.engines.mpi.network import MPINetworkEngine
     from dsfr.engines.topology import make_topology
 
     def links(names: Any) -> Any:
         return make_topology(options.topology, names, seed=settings.seed)
 
-    return MPINetworkEngine(read, TASKS, links, comm=comm)
+    kind = MPIGossipEngine if settings.solver == "decentralized" else MPINetworkEngine
+    return kind(read, TASKS, links, comm=comm)

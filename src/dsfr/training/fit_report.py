@@ -18,18 +18,13 @@ STAGES = {
         "spread_within",
         "agree",
         "draw_ticket",
-        "introduce",
-        "flood",
-        "count",
-        "average",
-        "announce",
     ),
-    "start": ("start_centers", "local_clusters", "propose"),
-    "clusters": ("cluster_sums", "cluster_consensus", "count_and_sum", "place_centers", "neighbor_centers"),
-    "widths": ("cluster_spread", "local_spread", "spread_out"),
-    "statistics": ("statistics", "prepare_weights", "first_gradient", "prepare_copies", "left_out_errors"),
+    "start": ("start_centers", "local_clusters"),
+    "clusters": ("cluster_sums", "cluster_consensus", "count_and_sum"),
+    "widths": ("cluster_spread", "local_spread"),
+    "statistics": ("statistics", "prepare_weights", "first_gradient", "left_out_errors"),
     "averaging": ("bends", "square_slopes", "stack", "compare", "score", "tally_errors"),
-    "weights": ("weight_consensus", "weight_gradient", "start_copies", "neighbor_weights", "tell_copy"),
+    "weights": ("weight_consensus", "weight_gradient"),
 }
 """Stages of a training and their tasks; what the coordinator does and what is not listed is the stage "other"."""
 PASSES = {
@@ -39,19 +34,14 @@ PASSES = {
     "square_slopes": 1,
     "compare": 1,
     "agree": 1,
-    "introduce": 1,
-    "count": 1,
     "cluster_sums": 1,
     "cluster_consensus": 1,
     "count_and_sum": 2,
-    "neighbor_centers": 1,
     "cluster_spread": 1,
     "local_spread": 1,
-    "spread_out": 1,
     "statistics": 1,
     "prepare_weights": 1,
     "first_gradient": 1,
-    "prepare_copies": 1,
 }
 """How often a task goes over all rows of an agent."""
 

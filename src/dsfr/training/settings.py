@@ -89,34 +89,17 @@ class Settings:
                 raise ValueError(f"{name}={getattr(self, name)!r} does not go with {plain_only}: leave it at {value!r}")
 
     def _check_decentralized(self) -> None:
-        """Refuse what needs a coordinator."""
-        needs = {
-            "tune": None,
-            "cluster_penalty": None,
-            "rounds": "many",
-            "width_pooling": "exact",
-            "refresh_pairs": False,
-            "relaxation": 1.0,
-            "n_models": 1,
-            "scaling": "range",
-            "relevance": None,
-            "firing": "sum",
-            "uncertainty": False,
-        }
-        for name, value in needs.items():
+        """Refuse what belongs to ADMM: agents without a coordinator agree by sums."""
+        for name, value in (("penalty", None), ("cluster_penalty", None), ("relaxation", 1.0)):
             if getattr(self, name) != value:
                 raise ValueError(
                     f'{name}={getattr(self, name)!r} does not go with solver="decentralized": leave it at {value!r}'
                 )
-        if isinstance(self.penalty, str):
-            raise ValueError(
-                f'penalty={self.penalty!r} does not go with solver="decentralized": give a number, or None'
-            )
 
     @property
     def sums_only(self) -> bool:
         """Whether agents agree by sums, and not by ADMM."""
-        return self.solver == "exact" or self.rounds == "few"
+        return self.solver in ("exact", "decentralized") or self.rounds == "few"
 
     @property
     def sums_for_weights(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.solve.evidence import Tuned
-from dsfr.engines import Engine, NeighborEngine, Tasks
+from dsfr.engines import Engine, Tasks
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
-from dsfr.training.decentralized import decentralized
 from dsfr.training.ensemble import calibration, relevance, rule_bases
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
@@ -47,19 +46,6 @@ _TASKS: Tasks = {
     "square_slopes": relevance.square_slopes,
     "stack": rule_bases.stack,
     "compare": calibration.compare,
-    "introduce": decentralized.introduce,
-    "flood": decentralized.flood,
-    "propose": decentralized.propose,
-    "count": decentralized.count,
-    "average": decentralized.average,
-    "announce": decentralized.announce,
-    "place_centers": decentralized.place_centers,
-    "neighbor_centers": decentralized.neighbor_centers,
-    "spread_out": decentralized.spread_out,
-    "prepare_copies": decentralized.prepare_copies,
-    "start_copies": decentralized.start_copies,
-    "neighbor_weights": decentralized.neighbor_weights,
-    "tell_copy": decentralized.tell_copy,
 }
 TASKS: Tasks = {name: robust.within_limits(task) for name, task in _TASKS.items()} | {
     "identify": survey.identify,
@@ -91,7 +77,7 @@ class Training:
     odd_target: tuple[float, float] | None = None
     """A target that is hardly meant as it stands, and what it counted as."""
     copies: dict[str, Predictor] = field(default_factory=dict)
-    """Without a coordinator: the predictor of every agent, of which ``predictor`` is the first."""
+    """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
 
     @property
     def termination(self) -> str:
@@ -105,8 +91,8 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
     Raises
     ------
     ValueError
-        If no agent has a labelled row, the system of the weights is singular, or the engine has no neighbors for a
-        decentralised training.
+        If no agent has a labelled row, the system of the weights is singular, or the engine has a coordinator
+        and the training is to have none.
     """
     history: list[RoundInfo] = []
 
@@ -115,10 +101,19 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         if on_round is not None:
             on_round(info)
 
-    if settings.solver == "decentralized" and engine.n_agents > 1:
-        return _train_copies(engine, settings, history, observe)
-    if settings.several_bases or settings.uncertainty:
-        return _train_mixture(engine, settings, history, observe)
+    if settings.solver == "decentralized" and engine.n_agents > 1 and engine.has_coordinator:
+        raise ValueError('solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring"')
+    several = settings.several_bases or settings.uncertainty
+    trained = (_train_mixture if several else _train_one)(engine, settings, history, observe)
+    # Every agent knows all reductions, to the bit, and makes the same of them: one computation stands for all.
+    holders = () if engine.has_coordinator else (name for name in engine.own_agents if name in engine.present)
+    return replace(trained, copies={name: replace(trained.predictor) for name in holders})
+
+
+def _train_one(
+    engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
+) -> Training:
+    """A single rule base, or wavelets."""
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found = weights.agree_weights(engine, settings, basis, population, observe, shares=shares)
@@ -178,20 +173,6 @@ def _described(base: rule_bases.Base, share: float, agreed: float) -> dict[str, 
         "unlabeled_weight": found.unlabeled_weight,
         "score": base.score,
     }
-
-
-def _train_copies(
-    engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
-) -> Training:
-    if not isinstance(engine, NeighborEngine):
-        raise ValueError('solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring"')
-    with single_threaded_blas():
-        models, unconverged = decentralized.train_copies(engine, settings, observe)
-    n_samples, n_labeled = np.rint(next(iter(models.values()))["counts"][:2])
-    survey.warn_of_many_rules(settings, n_samples)
-    copies = {name: decentralized.predictor_of(model) for name, model in models.items()}
-    first = next(iter(copies.values()))
-    return Training(first, history, tuple(unconverged), int(n_samples), int(n_labeled), copies=copies)
 
 
 def _agree_basis(

@@ -6,7 +6,7 @@ agents remember; going on means to run the training again, answering from the jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ import numpy as np
 
 from dsfr.engines.checkpoint.identity import FORMAT, as_json, difference
 from dsfr.engines.checkpoint.journal import Journal, Record
-from dsfr.engines.contract import Engine, NeighborEngine
+from dsfr.engines.contract import Engine
 from dsfr.engines.flattening import layout_of, pack_bundles, unpack_bundles
 from dsfr.engines.ledger import Ledger
 from dsfr.storage.bundles import Bundle
@@ -32,10 +32,6 @@ class CheckpointError(ValueError):
 
 class Resumable(Engine, Protocol):
     """An engine whose agents' memories can be kept and given back."""
-
-    @property
-    def own_agents(self) -> tuple[str, ...]:
-        """Names of the agents whose memories this process keeps."""
 
     @property
     def repeatable(self) -> bool:
@@ -78,8 +74,7 @@ def with_checkpoint(
     """
     if not engine.repeatable:
         raise CheckpointError("a training with faults cannot be checkpointed: what happens by chance cannot go on")
-    kind = CheckpointedNetwork if isinstance(engine, NeighborEngine) else Checkpointed
-    return kind(engine, Path(folder), about, resume=resume, every=every)
+    return Checkpointed(engine, Path(folder), about, resume=resume, every=every)
 
 
 class Checkpointed:
@@ -108,6 +103,16 @@ class Checkpointed:
     def agents(self) -> tuple[str, ...]:
         """Names of all agents."""
         return tuple(self._engine.agents)
+
+    @property
+    def own_agents(self) -> tuple[str, ...]:
+        """Names of the agents of this process."""
+        return tuple(self._engine.own_agents)
+
+    @property
+    def has_coordinator(self) -> bool:
+        """Whether one process knows the reductions and tells agents what to do."""
+        return bool(self._engine.has_coordinator)
 
     @property
     def ledger(self) -> Ledger:
@@ -161,13 +166,8 @@ class Checkpointed:
     def _snapshot(self) -> None:
         self._engine.save_memories(lambda agent: self._memory(agent, self._round))
         for agent in self._engine.own_agents:
-            for number in self._remembered(agent)[: -1 - self._most_ahead]:
+            for number in self._remembered(agent)[: -1 - AHEAD]:
                 self._memory(agent, number).unlink(missing_ok=True)
-
-    @property
-    def _most_ahead(self) -> int:
-        """Rounds that a process may be ahead of another; as many memories are kept besides the last."""
-        return AHEAD
 
     def _head(self, about: Mapping[str, Any]) -> Record:
         links = {name: sorted(near) for name, near in getattr(self._engine, "links", {}).items()}
@@ -189,17 +189,13 @@ class Checkpointed:
         self._rewrite([head, *self._replayed])
 
     def _find(self, head: Record) -> list[Record]:
-        """Records of the own journal, or of the longest there is: with a coordinator all are told the same."""
+        """Records of the own journal, or of the longest there is: all processes know the same reductions."""
         own = self._journal.read()
         needed = self._last_round(1 << 62)
         if own and len(own) > needed:
             return own
         others = (Journal(path).read() for path in sorted(self._folder.glob("*/journal")))
-        return max([own, *others], key=len) if self._shares_journals else own
-
-    @property
-    def _shares_journals(self) -> bool:
-        return True
+        return max([own, *others], key=len)
 
     def _last_round(self, n_rounds: int) -> int:
         """The last round of a journal at which all own agents' memories are known; 0 is the start."""
@@ -220,46 +216,3 @@ class Checkpointed:
 
     def _remembered(self, agent: str) -> list[int]:
         return sorted(int(path.name.partition("-")[2]) for path in self._home(agent).glob("memory-" + "[0-9]" * 8))
-
-
-class CheckpointedNetwork(Checkpointed):
-    """The same for an engine over a graph."""
-
-    @property
-    def diameter(self) -> int:
-        """Links between the two agents that are farthest apart."""
-        return int(self._engine.diameter)
-
-    @property
-    def n_links(self) -> int:
-        """Number of edges."""
-        return int(self._engine.n_links)
-
-    @property
-    def n_broken_links(self) -> int:
-        """None: what can be checkpointed has no faults."""
-        return 0
-
-    def neighbor_sum(self, task: str, broadcast: Bundle, *, maxima: Collection[str] = ()) -> Bundle:
-        """Give every agent the sum of its neighbors' contributions."""
-
-        def ask() -> list[Bundle]:
-            return [self._engine.neighbor_sum(task, broadcast, maxima=maxima)]
-
-        return self._answer(task, "neighbor_sum", broadcast, ask)[0]
-
-    def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
-        """What the agents of this process answer."""
-        self._wake()
-        answers: dict[str, Bundle] = self._engine.read(task, broadcast)
-        return answers
-
-    @property
-    def _most_ahead(self) -> int:
-        """As many as there are links between them: every agent waits for its neighbors only."""
-        return max(AHEAD, self.diameter)
-
-    @property
-    def _shares_journals(self) -> bool:
-        """Not so: without a coordinator every agent hears what its own neighbors say."""
-        return False

@@ -82,6 +82,11 @@ class DaskEngine:
         return self.agents
 
     @property
+    def has_coordinator(self) -> bool:
+        """Yes: this process."""
+        return True
+
+    @property
     def own_agents(self) -> tuple[str, ...]:
         """Names of all agents: the client keeps the checkpoint."""
         return self.agents

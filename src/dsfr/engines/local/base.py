@@ -62,6 +62,11 @@ class LocalEngine(Hosted):
         return self._present
 
     @property
+    def has_coordinator(self) -> bool:
+        """Whether one process knows the reductions and tells agents what to do."""
+        return True
+
+    @property
     def repeatable(self) -> bool:
         """Whether a round that is run again gives the same: not so with faults, which go on by chance."""
         return self._weather.calm

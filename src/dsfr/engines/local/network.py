@@ -1,19 +1,18 @@
-"""Agents that can talk to their neighbors in a graph only: sums along a spanning tree, or with no tree at all."""
+"""Agents that can talk to their neighbors in a graph only: sums along a spanning tree."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from dsfr.engines.breadth_first import circles, diameter
+from dsfr.engines.breadth_first import circles
 from dsfr.engines.contract import EngineError, Tasks
 from dsfr.engines.ledger import Entry
 from dsfr.engines.local.base import LocalEngine
 from dsfr.engines.local.faults import Faults
 from dsfr.engines.local.node import Message, Node
-from dsfr.engines.reduction import reduce_neighbors
 from dsfr.storage.bundles import Bundle, from_bytes, payload_bytes, to_bytes
 
 
@@ -23,7 +22,7 @@ class NetworkEngine(LocalEngine):
     One agent, the root, is where the coordinator runs. It builds a spanning tree by messages between neighbors (each
     agent takes the first offer it gets as its parent), sends what it has to say down the tree, and gets sums back up: a
     parent sees the sums of its children's subtrees. When agents leave or return, a new tree is built without or with
-    them, and agents that the root cannot reach are missing. `neighbor_sum` needs neither root nor tree.
+    them, and agents that the root cannot reach are missing. `GossipEngine` needs neither root nor tree.
 
     Parameters
     ----------
@@ -58,27 +57,11 @@ class NetworkEngine(LocalEngine):
         if self._root not in self._nodes:
             raise ValueError(f"root={root!r} is not among the agents {sorted(self._agents)}")
         self._in_tree: frozenset[str] = frozenset()
-        self._n_broken_links = 0
 
     @property
     def links(self) -> dict[str, tuple[str, ...]]:
         """The neighbors of every agent."""
         return self._neighbors
-
-    @property
-    def n_links(self) -> int:
-        """Number of edges."""
-        return sum(len(node.neighbors) for node in self._nodes.values()) // 2
-
-    @property
-    def n_broken_links(self) -> int:
-        """Number of links between agents present that failed in the last `neighbor_sum`."""
-        return self._n_broken_links
-
-    @property
-    def diameter(self) -> int:
-        """Links between the two agents that are farthest apart."""
-        return diameter(self._neighbors)
 
     def sum(self, task: str, broadcast: Bundle) -> Bundle:
         """Elementwise sum over agents, each parent adding its children's sums to its own contribution."""
@@ -93,46 +76,6 @@ class NetworkEngine(LocalEngine):
         result = self._over_tree(task, "gather", broadcast)
         contributions = dict(zip(result.contributors, result.bundles, strict=True))
         return [contributions[name] for name in self._agents if contributions.get(name)]
-
-    def neighbor_sum(self, task: str, broadcast: Bundle, *, maxima: Collection[str] = ()) -> Bundle:
-        """Run a task on every agent and give each the sum of what its neighbors contribute, without any tree.
-
-        For names in ``maxima`` it is the maximum. Agents find it in their memory, under the names with ``neighbor_`` in
-        front, with the number of links that worked as ``n_links`` and of those that did not as ``n_missing``. A link
-        works both ways in a round, or neither.
-
-        Returns
-        -------
-        Bundle
-            What the first agent present has received: a driver sees what one agent sees.
-        """
-        entry, present = self._begin(task, "neighbor_sum", super()._reachable)
-        sent: dict[str, Bundle] = {}
-        for name in present:
-            self._catch_up(name, entry)
-            sent[name] = self._agents[name].run(task, broadcast)
-        received = {name: list[Bundle]() for name in present}
-        seconds, self._n_broken_links = 0.0, 0
-        for first, second in self._links_between(present):
-            works, took = self._exchange(entry, first, second, sent)
-            seconds = max(seconds, took)
-            self._n_broken_links += not works
-            if works:
-                received[first].append(sent[second])
-                received[second].append(sent[first])
-        kept = {
-            name: reduce_neighbors(task, sent[name], received[name], maxima, len(self._nodes[name].neighbors))
-            for name in present
-        }
-        for name, bundle in kept.items():
-            self._agents[name].keep(bundle)
-        self.ledger.seconds += seconds
-        self._end(entry, broadcast, present, present)
-        return kept[present[0]]
-
-    def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
-        """What every agent of this process would answer, looked up without a message: for showing, not for training."""
-        return {name: agent.run(task, broadcast) for name, agent in self._agents.items()}
 
     def _over_tree(self, task: str, verb: str, broadcast: Bundle) -> Message:
         entry, reachable = self._begin(task, verb, self._reachable)
@@ -218,23 +161,6 @@ class NetworkEngine(LocalEngine):
             n_bytes = sum(map(payload_bytes, message.bundles))
             entry.book(message.sender, message.receiver, n_bytes, up=message.kind == "up")
         return arrived, seconds
-
-    def _exchange(self, entry: Entry, first: str, second: str, sent: Mapping[str, Bundle]) -> tuple[bool, float]:
-        """Send both ways over a link; whether both have arrived. What is kept of it is copied when it is kept."""
-        works, slowest = True, 0.0
-        for sender, receiver in ((first, second), (second, first)):
-            arrived, seconds = self._carry(entry, Message(sender, receiver, "up", (sent[sender],)))
-            works, slowest = works and arrived, max(slowest, seconds)
-        return works, slowest
-
-    def _links_between(self, present: Sequence[str]) -> list[tuple[str, str]]:
-        order = {name: position for position, name in enumerate(self._agents)}
-        return [
-            (name, neighbor)
-            for name in present
-            for neighbor in self._nodes[name].neighbors
-            if neighbor in present and order[name] < order[neighbor]
-        ]
 
     def _check_link(self, sender: str, receiver: str) -> None:
         if receiver not in self._nodes[sender].neighbors:

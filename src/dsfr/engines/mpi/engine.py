@@ -111,6 +111,11 @@ class MPIEngine(Hosted):
         return self._names
 
     @property
+    def has_coordinator(self) -> bool:
+        """Whether sums are taken as from a coordinator: every rank plays its part."""
+        return True
+
+    @property
     def ledger(self) -> Ledger:
         """What has been sent so far, by all ranks: what each hands to MPI, and what it gets back."""
         return self._tally.ledger()
@@ -173,8 +178,9 @@ class MPIEngine(Hosted):
 
     def _reduced(self, task: str, verb: str, own: Bundle) -> Bundle:
         flat = flatten(own)
+        total = self.ranks.reduce(flat, verb)
         self._tally.add(task, verb, self._even_exchange(flat.nbytes + HEADER_BYTES))
-        return unflatten(self.ranks.reduce(flat, verb), layout_of(own))
+        return unflatten(total, layout_of(own))
 
     def _sum_at_once(self, task: str, broadcast: Bundle, own: Bundle | None, expected: Layout) -> Bundle | None:
         """The sum in a single exchange, where its layout is known from before; None if something is amiss.

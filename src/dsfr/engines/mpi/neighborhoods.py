@@ -9,11 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.engines.breadth_first import circles
-from dsfr.engines.mpi.ranks import RankError, Ranks, cause_of
+from dsfr.engines.mpi.ranks import Ranks
 from dsfr.engines.reduction import REDUCTIONS
-
-CAUSE = 1
-"""Tag of the message with which a rank that has failed tells its neighbors why."""
 
 
 class LinkedRanks(Ranks):
@@ -73,35 +70,8 @@ class LinkedRanks(Ranks):
         self._graph.Free()
         super().close()
 
-    def exchange_failures(self, error: Exception | None) -> None:
-        """Raise an error of one's own or of a neighbor; others learn of it when the job ends.
-
-        Raises
-        ------
-        RankError
-            Naming the rank and the cause.
-        """
-        failed = self.exchange(np.array([error is not None], dtype=np.uint8))
-        if error is not None:
-            cause = np.frombuffer(cause_of(error).encode(), dtype=np.uint8)
-            requests = [self._graph.Isend(cause, near, CAUSE) for near in self.neighbors]
-            for request, hears in zip(requests, failed, strict=True):
-                if not hears[0]:  # one that has failed as well does not listen
-                    self.wait(request)
-            raise RankError(f"rank {self.rank}: {cause_of(error)}", self.rank) from error
-        for near, has_failed in zip(self.neighbors, failed, strict=True):
-            if has_failed[0]:
-                raise RankError(f"rank {near}: {self._cause(near)}", near)
-
     def _make_crowd(self) -> None:
         """None: only linked ranks may talk."""
-
-    def _cause(self, rank: int) -> str:
-        status = self.mpi.Status()
-        self._until(lambda: bool(self._graph.Iprobe(rank, CAUSE, status)))
-        cause = np.empty(status.Get_count(self.mpi.BYTE), dtype=np.uint8)
-        self.wait(self._graph.Irecv(cause, rank, CAUSE))
-        return cause.tobytes().decode()
 
     def _step(self, circle: Mapping[int, int], flat: npt.NDArray[Any], *, up: bool) -> list[npt.NDArray[Any]]:
         """Send from the ranks of a circle to their parents, or the other way; what this rank receives."""

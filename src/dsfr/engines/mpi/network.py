@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dsfr.engines.breadth_first import diameter
 from dsfr.engines.contract import EngineError, Tasks
-from dsfr.engines.flattening import flatten, layout_number, layout_of, unflatten
-from dsfr.engines.mpi.engine import MPIEngine, number_of
+from dsfr.engines.mpi.engine import MPIEngine
 from dsfr.engines.mpi.neighborhoods import LinkedRanks
 from dsfr.engines.mpi.ranks import Ranks
-from dsfr.engines.reduction import reduce_neighbors
 from dsfr.engines.tally import Counts, Exchange
-from dsfr.storage.bundles import Bundle
-
-STATUS_BYTES = 1 + 2 * 8
-"""What a rank tells each neighbor before a vector: that it is well, what it was told, and the layout of the vector."""
 
 
 class MPINetworkEngine(MPIEngine):
     """Reductions over ranks that can talk to their neighbors in a graph only; one agent per rank.
 
     The graph is that of ``MPI_Dist_graph_create_adjacent``, all messages of a training are neighborhood collectives on
-    it. Sums go along a spanning tree; `neighbor_sum` needs no tree.
+    it. Sums go along a spanning tree.
 
     Parameters
     ----------
@@ -57,58 +50,17 @@ class MPINetworkEngine(MPIEngine):
             )
         numbers = {name: rank for rank, name in enumerate(self.agents)}
         links = {numbers[name]: [numbers[near] for near in nearby] for name, nearby in self._links.items()}
-        self.linked = LinkedRanks(self.ranks.comm, links)
+        self.linked = self._link(self.ranks.comm, links)
         self.ranks.close()
         self.ranks: Ranks = self.linked
-
-    @property
-    def diameter(self) -> int:
-        """Links between the two agents that are farthest apart."""
-        return diameter(self._links)
 
     @property
     def links(self) -> dict[str, tuple[str, ...]]:
         """The neighbors of every agent."""
         return self._links
 
-    @property
-    def n_links(self) -> int:
-        """Number of edges."""
-        return sum(map(len, self._links.values())) // 2
-
-    @property
-    def n_broken_links(self) -> int:
-        """None: a link that fails ends the job."""
-        return 0
-
-    def neighbor_sum(self, task: str, broadcast: Bundle, *, maxima: Collection[str] = ()) -> Bundle:
-        """Run a task and give every rank the sum of what its neighbors contribute; see `NeighborEngine`."""
-        (agent,) = self._hosted.values()
-        own, error = Bundle(), None
-        try:
-            own = agent.run(task, broadcast)
-        except Exception as caught:
-            error = caught
-        self.linked.exchange_failures(error)
-        self._check_neighbors(task, broadcast, own)
-        received = [unflatten(flat, layout_of(own)) for flat in self.linked.exchange(flatten(own))]
-        kept = reduce_neighbors(task, own, received, maxima, len(received))
-        agent.keep(kept)
-        self._tally.add(task, "neighbor_sum", self._neighborly(flatten(own).nbytes + STATUS_BYTES))
-        return kept
-
-    def read(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
-        """What the agent of this rank answers, looked up without a message."""
-        return {name: agent.run(task, broadcast) for name, agent in self._hosted.items()}
-
-    def _check_neighbors(self, task: str, broadcast: Bundle, own: Bundle) -> None:
-        told = np.array([number_of(task, broadcast), layout_number(layout_of(own))], dtype=np.int64)
-        for near, heard in zip(self.linked.neighbors, self.linked.exchange(told), strict=True):
-            if (heard != told).any():
-                raise EngineError(
-                    f"rank {self.rank} and its neighbor {near} differ in task {task!r}: give all ranks the same "
-                    "settings, seed and columns"
-                )
+    def _link(self, comm: Any, links: Mapping[int, Sequence[int]]) -> LinkedRanks:
+        return LinkedRanks(comm, links)
 
     def _exchange(self, up: Counts, down: int) -> Exchange:
         """Messages up and down the tree: sums and what is gathered have the same length everywhere."""
@@ -117,9 +69,3 @@ class MPINetworkEngine(MPIEngine):
             degrees[list(link)] += 1
         n_links = len(self.linked.tree)
         return Exchange(degrees * np.array([[2], [down], [down]]), 2 * n_links, n_links * down, n_links * down)
-
-    def _neighborly(self, n_bytes: int) -> Exchange:
-        """Messages from every rank to all its neighbors."""
-        degrees = np.array([len(nearby) for nearby in self._links.values()], dtype=np.int64)
-        n_messages = int(degrees.sum())
-        return Exchange(degrees * np.array([[2], [n_bytes], [n_bytes]]), n_messages, n_messages * n_bytes, 0)

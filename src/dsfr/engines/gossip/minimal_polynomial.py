@@ -6,7 +6,7 @@ agent (Sundaram and Hadjicostis 2007; Sandryhaila, Kar and Moura 2014). Horner's
 neighbors per degree; the least degree is the number of distinct eigenvalues that are not 0: half the agents of a ring,
 2 in a star, 1 in a complete graph, never more than the number of agents less one.
 
-All is done modulo the primes of `dsfr.engines.residues`, where ``g`` is the minimal polynomial of a sequence ``u'L^k
+All is done modulo the primes of `dsfr.engines.gossip.residues`, where ``g`` is the minimal polynomial of a sequence ``u'L^k
 v`` (Wiedemann 1986) and found by the algorithm of Berlekamp and Massey.
 """
 
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.engines.base import EngineError
-from dsfr.engines.residues import PRIMES, Residues
+from dsfr.engines.contract import EngineError
+from dsfr.engines.gossip.residues import PRIMES, Residues
 
 _MODULI = PRIMES[:, None]
 
@@ -36,13 +36,8 @@ class SumPolynomial:
         """Exchanges that a sum takes."""
         return self.coefficients.shape[1] - 1
 
-    def start(self, own: Residues) -> Residues:
-        """An agent's value before the first exchange."""
-        return self.coefficients[:, :1] * own % _MODULI
-
-    def step(self, k: int, own: Residues, value: Residues, received: Sequence[Residues]) -> Residues:
-        """An agent's value after exchange ``k`` (from 1): Horner's ``L value + c_k own``."""
-        laplacian = len(received) * value - sum(received)
+    def horner(self, k: int, own: Residues, laplacian: Residues | int) -> Residues:
+        """Value after exchange ``k``: ``c_k own`` plus the Laplacian times the value before; nothing before the first."""
         return (laplacian + self.coefficients[:, k : k + 1] * own % _MODULI) % _MODULI
 
 
@@ -122,7 +117,7 @@ class _Laplacian:
 
 def _sums(polynomial: SumPolynomial, laplacian: _Laplacian, vectors: Residues) -> bool:
     """Whether the polynomial gives every agent the sum of these vectors."""
-    value = polynomial.start(vectors)
+    value = polynomial.horner(0, vectors, 0)
     for k in range(1, polynomial.degree + 1):
-        value = (laplacian.times(value) + polynomial.coefficients[:, k : k + 1] * vectors % _MODULI) % _MODULI
+        value = polynomial.horner(k, vectors, laplacian.times(value))
     return bool((value == vectors.sum(axis=1, keepdims=True) % _MODULI).all())

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.core.arrays import Array
-from dsfr.engines.base import EngineError
+from dsfr.engines.contract import EngineError
 
 Residues = npt.NDArray[np.int64]
 """Remainders by prime and number; shape (len(PRIMES), n)."""
@@ -42,7 +41,7 @@ def _powers_of_two(n: int) -> Residues:
 _POWERS = _powers_of_two(FRACTION_BITS + 72)
 
 
-def encode(numbers: Array, task: str) -> Residues:
+def encode(numbers: npt.NDArray[np.float64], task: str) -> Residues:
     """Residues of a vector of finite numbers, rounded to multiples of ``2**-FRACTION_BITS``.
 
     Raises
@@ -62,7 +61,7 @@ def encode(numbers: Array, task: str) -> Residues:
     return (mantissa % PRIMES[:, None]) * _POWERS[np.maximum(shift, 0)].T % PRIMES[:, None]
 
 
-def decode(residues: Residues) -> Array:
+def decode(residues: Residues) -> npt.NDArray[np.float64]:
     """The numbers with these residues, each the nearest floating-point number."""
     whole: Any = (residues.astype(object) * _WEIGHTS[:, None]).sum(axis=0) % _RANGE
     scale = 1 << FRACTION_BITS

@@ -1,0 +1,1 @@
+"""Sums by messages between neighbors alone: no coordinator, no root, no tree."""

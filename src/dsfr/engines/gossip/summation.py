@@ -1,0 +1,90 @@
+"""One agent's part in a sum by gossip: what it sends to its neighbors, and what it makes of what they send.
+
+Contributions are masked: the two ends of every link add and subtract the same random residues, which cancel in the sum
+and which nobody else knows. An agent with several links shows its contribution to none of its neighbors.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import shake_256
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.engines.contract import EngineError
+from dsfr.engines.gossip.minimal_polynomial import SumPolynomial
+from dsfr.engines.gossip.residues import BYTES, PRIMES, Residues, decode, encode, from_message, to_message
+
+KEY_BYTES = 16
+"""Random bytes that each end of a link contributes to the key of its masks."""
+
+Vector = npt.NDArray[np.float64]
+Message = npt.NDArray[np.uint8]
+
+
+@dataclass(slots=True)
+class Summation:
+    """The state of an agent in Horner's rule."""
+
+    polynomial: SumPolynomial
+    own: Residues
+    value: Residues
+
+    @classmethod
+    def begin(cls, polynomial: SumPolynomial, own: Residues) -> Summation:
+        """Before the first exchange."""
+        return cls(polynomial, own, polynomial.horner(0, own, 0))
+
+    def message(self) -> Message:
+        """What all neighbors are sent."""
+        return to_message(self.value)
+
+    def receive(self, k: int, messages: Sequence[Message]) -> None:
+        """Take up what all neighbors have sent in exchange ``k``."""
+        laplacian = len(messages) * self.value
+        for message in messages:
+            laplacian -= from_message(message)
+        self.value = self.polynomial.horner(k, self.own, laplacian)
+
+
+def contribution(name: str, numbers: Vector, keys: Mapping[str, bytes], round_number: int, task: str) -> Residues:
+    """An agent's numbers as residues, its check number behind them, masked by the keys it shares with neighbors."""
+    own = np.hstack([encode(numbers, task), _check_number(name) % PRIMES[:, None]])
+    for neighbor, key in keys.items():
+        own += (1 if name < neighbor else -1) * _mask(key, round_number, own.shape[1])
+    return own % PRIMES[:, None]
+
+
+def total(value: Residues, names: Iterable[str], task: str) -> Vector:
+    """The numbers of a sum over these agents.
+
+    Raises
+    ------
+    EngineError
+        If the sum of the check numbers, which everybody knows, has not come out.
+    """
+    expected = sum(map(_check_number, names))
+    if (value[:, -1] != expected % PRIMES).any():
+        raise EngineError(
+            f"the sum of task {task!r} has come out wrong: agents know another graph than the one their messages took, "
+            "or a message was changed on its way. Check that all agents have the same topology"
+        )
+    return decode(value[:, :-1])
+
+
+def message_bytes(n_numbers: int) -> int:
+    """Bytes of one message in a sum of so many numbers; the check number goes along."""
+    return BYTES * (n_numbers + 1)
+
+
+def _check_number(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
+def _mask(key: bytes, round_number: int, n: int) -> Residues:
+    """Random residues from a key that two agents share; never the same for two sums."""
+    stream = shake_256(key + round_number.to_bytes(8, "little")).digest(BYTES * n)
+    return from_message(np.frombuffer(stream, dtype=np.uint8)) % PRIMES[:, None]

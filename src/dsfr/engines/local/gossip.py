@@ -1,0 +1,258 @@
+"""Agents without a coordinator: everybody knows the result of every reduction, by messages between neighbors alone."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.engines.breadth_first import circles, diameter
+from dsfr.engines.contract import EngineError, Tasks
+from dsfr.engines.flattening import flatten, layout_of, unflatten
+from dsfr.engines.gossip.minimal_polynomial import SumPolynomial, sum_polynomial
+from dsfr.engines.gossip.summation import KEY_BYTES, Summation, Vector, contribution, total
+from dsfr.engines.local.base import LocalEngine
+from dsfr.engines.local.faults import Faults
+from dsfr.engines.reduction import check_layouts
+from dsfr.storage.bundles import Bundle, from_bytes, to_bytes
+
+PATIENCE = 200
+"""Rounds that neighbors wait for an agent that is away; then they go on without it."""
+MAX_REPEATS = 1000
+"""Rounds in which a link between agents that are there may fail before that is an error."""
+LEARN = "learn_links"
+"""What the rounds are called in which agents learn who is linked to whom."""
+
+Parts = dict[str, npt.NDArray[Any]]
+
+
+class MissingAgents(Exception):
+    """Agents that have been away for too long."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = frozenset(names)
+
+
+class GossipEngine(LocalEngine):
+    """The reductions of an engine with no coordinator: all agents end with the same result, to the bit.
+
+    First all agents learn the graph: each passes on the lists of links that it has heard of. Then all know the
+    polynomial of the Laplacian that sums (`dsfr.engines.gossip.minimal_polynomial`), and a sum takes as many exchanges
+    with the neighbors as its degree. Maxima and gathered contributions are passed on as many times as the diameter.
+    Every exchange counts as a round of the ledger.
+
+    An exchange ends when every message has arrived: one that is lost is sent again in the next round, and for an agent
+    that is away its neighbors wait. One that has been away for `PATIENCE` rounds is left out for good; the agents that
+    are left learn the graph anew and repeat the reduction.
+
+    Parameters
+    ----------
+    shards, tasks, topology, faults, min_agents
+        As in `NetworkEngine`. With fewer than ``min_agents`` agents left, training ends with an error.
+    """
+
+    def __init__(
+        self,
+        shards: Mapping[str, Any] | Sequence[Any],
+        tasks: Tasks,
+        topology: Mapping[str, Sequence[str]],
+        *,
+        faults: Faults | None = None,
+        min_agents: int = 1,
+    ) -> None:
+        super().__init__(shards, tasks, serialize=True, faults=faults, min_agents=min_agents)
+        if set(topology) != set(self._agents):
+            raise ValueError(f"topology is over {sorted(topology)}, but the agents are {sorted(self._agents)}")
+        self._links = {name: tuple(topology[name]) for name in self._agents}
+        self._polynomial: SumPolynomial | None = None
+        self._keys: dict[str, dict[str, bytes]] = {}
+        self._n_sums = 0
+        self._rounds_away = dict.fromkeys(self._agents, 0)
+
+    @property
+    def has_coordinator(self) -> bool:
+        """No: every agent knows every reduction."""
+        return False
+
+    @property
+    def links(self) -> dict[str, tuple[str, ...]]:
+        """The neighbors of every agent that takes part."""
+        return dict(self._links)
+
+    def sum(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise sum over agents; the exact one, rounded once."""
+        return self._reduce(task, broadcast, self._gossip)
+
+    def max(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise maximum over agents."""
+        return self._reduce(task, broadcast, self._flood)
+
+    def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
+        """All non-empty contributions, in agent order; every agent sees all of them."""
+        answers = self._run(task, broadcast)
+        packed = {name: np.frombuffer(to_bytes(bundle), dtype=np.uint8) for name, bundle in answers.items() if bundle}
+
+        def spread(task: str) -> Parts:
+            own = {name: {name: packed[name]} if name in packed else {} for name in self._links}
+            return self._pass_on(task, "gather", own)
+
+        found = self._persist(task, spread)
+        return [from_bytes(found[name].tobytes()) for name in self._links if name in found]
+
+    def _reduce(self, task: str, broadcast: Bundle, combine: Callable[[str, dict[str, Vector]], Vector]) -> Bundle:
+        answers = self._run(task, broadcast)
+        check_layouts(task, list(answers.values()))
+        vectors = {name: flatten(bundle) for name, bundle in answers.items()}
+        found = self._persist(task, lambda task: combine(task, {name: vectors[name] for name in self._links}))
+        return unflatten(found, layout_of(next(iter(answers.values()))))
+
+    def _run(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
+        """Contributions of all agents that take part; whoever is away computes its own, and sends it later."""
+        return {name: self._agents[name].run(task, broadcast) for name in self._links}
+
+    def _persist(self, task: str, attempt: Callable[[str], Any]) -> Any:
+        """The result of an attempt, repeated without those who turn out to be missing."""
+        while True:
+            try:
+                self._learn_links()
+                found = attempt(task)
+            except MissingAgents as missing:
+                self._leave_out(missing.names, task)
+            else:
+                self._present = tuple(self._links)
+                return found
+
+    def _learn_links(self) -> None:
+        """Let all agents know all links, and the two ends of every link a secret key."""
+        if self._polynomial is not None:
+            return
+        order = list(self._agents)
+        own = {name: {name: np.isin(order, near).astype(np.uint8)} for name, near in self._links.items()}
+        heard = self._pass_on(LEARN, "flood", own)
+        known = {name: tuple(n for n, linked in zip(order, heard[name], strict=True) if linked) for name in self._links}
+        self._polynomial = sum_polynomial(known)
+        self._agree_keys()
+
+    def _agree_keys(self) -> None:
+        """Every agent sends random bytes to each neighbor: both together are the key of their masks."""
+        sent = {name: {near: secrets.token_bytes(KEY_BYTES) for near in self._links[name]} for name in self._links}
+        as_arrays = {
+            (name, near): np.frombuffer(key, dtype=np.uint8) for name, keys in sent.items() for near, key in keys.items()
+        }
+        if any(self._links.values()):
+            self._exchange(LEARN, "flood", lambda sender, receiver: {"key": as_arrays[sender, receiver]})
+        self._keys = {
+            name: {near: b"".join(sent[a][b] for a, b in sorted([(name, near), (near, name)])) for near in nearby}
+            for name, nearby in self._links.items()
+        }
+
+    def _gossip(self, task: str, vectors: dict[str, Vector]) -> Vector:
+        """The sum of all vectors, by Horner's rule in the Laplacian."""
+        assert self._polynomial is not None
+        self._n_sums += 1
+        parts = {
+            name: Summation.begin(
+                self._polynomial, contribution(name, vector, self._keys[name], self._n_sums, task)
+            )
+            for name, vector in vectors.items()
+        }
+        for k in range(1, self._polynomial.degree + 1):
+            messages = {name: part.message() for name, part in parts.items()}
+            received = self._exchange(task, "sum", lambda sender, _: {"value": messages[sender]})  # noqa: B023
+            for name, part in parts.items():
+                part.receive(k, [heard["value"] for heard in received[name]])
+        return total(_common(task, [part.value for part in parts.values()]), self._links, task)
+
+    def _flood(self, task: str, vectors: dict[str, Vector]) -> Vector:
+        """The elementwise maximum of all vectors: everybody passes on the largest numbers it has heard of."""
+        for _ in range(diameter(self._links)):
+            known = vectors
+            received = self._exchange(task, "max", lambda sender, _: {"value": known[sender]})  # noqa: B023
+            vectors = {
+                name: np.maximum.reduce([vector, *(heard["value"] for heard in received[name])])
+                for name, vector in vectors.items()
+            }
+        return _common(task, list(vectors.values()))
+
+    def _pass_on(self, task: str, verb: str, own: dict[str, Parts]) -> Parts:
+        """What all agents have, at all agents: everybody passes on what it has not passed on yet."""
+        known, news = {name: dict(parts) for name, parts in own.items()}, own
+        for _ in range(diameter(self._links)):
+            told = news
+            received = self._exchange(task, verb, lambda sender, _: told[sender])  # noqa: B023
+            news = {}
+            for name in self._links:
+                heard = {item: array for parts in received[name] for item, array in parts.items()}
+                news[name] = {item: array for item, array in heard.items() if item not in known[name]}
+                known[name] |= news[name]
+        everything = set().union(*known.values())
+        if any(set(parts) != everything for parts in known.values()):
+            raise EngineError(f"what was told in task {task!r} has not reached all agents")
+        return next(iter(known.values()))
+
+    def _exchange(
+        self, task: str, verb: str, message: Callable[[str, str], Parts]
+    ) -> dict[str, list[Parts]]:
+        """Send over all links, both ways, for as many rounds as it takes; what every agent has received."""
+        waiting = [(name, near) for name, nearby in self._links.items() for near in nearby]
+        received: dict[tuple[str, str], Parts] = {}
+        for _ in range(MAX_REPEATS + PATIENCE):
+            entry, away = self.ledger.open(task, verb), self._weather.begin_round(task)
+            self._count_absences(away)
+            slowest = 0.0
+            for sender, receiver in waiting:
+                if sender in away or receiver in away:
+                    continue
+                parts = message(sender, receiver)
+                arrived, tries, seconds = self._weather.send()
+                slowest = max(slowest, seconds)
+                for _ in range(tries):
+                    entry.book(sender, receiver, sum(array.nbytes for array in parts.values()), up=True)
+                if arrived:
+                    received[sender, receiver] = {item: array.copy() for item, array in parts.items()}
+            self.ledger.seconds += slowest
+            for name in self._links:
+                if name not in away:
+                    entry.attend(name)
+            waiting = [link for link in waiting if link not in received]
+            if not waiting:
+                return {name: [received[near, name] for near in nearby] for name, nearby in self._links.items()}
+        links = ", ".join(f"{sender} to {receiver}" for sender, receiver in waiting[:5])
+        raise EngineError(
+            f"messages were lost in {MAX_REPEATS} rounds of task {task!r}, from {links}: mend the links, or send lost "
+            "messages more often"
+        )
+
+    def _count_absences(self, away: frozenset[str]) -> None:
+        for name in self._links:
+            self._rounds_away[name] = self._rounds_away[name] + 1 if name in away else 0
+        missing = [name for name in self._links if self._rounds_away[name] > PATIENCE]
+        if missing:
+            raise MissingAgents(missing)
+
+    def _leave_out(self, missing: frozenset[str], task: str) -> None:
+        """Go on without some agents, if those that are left can still reach each other."""
+        left = {name: near for name, near in self._links.items() if name not in missing}
+        self._links = {name: tuple(n for n in near if n not in missing) for name, near in left.items()}
+        self._polynomial = None
+        if len(self._links) < self._min_agents:
+            raise self._too_few(task, tuple(self._links))
+        reached = {name for circle in circles(self._links, next(iter(self._links))) for name in circle}
+        if len(reached) < len(self._links):
+            cut_off = [name for name in self._links if name not in reached]
+            gone = [name for name in self._agents if name not in self._links]
+            raise EngineError(
+                f"no message from {', '.join(gone)} in {PATIENCE} rounds of task {task!r}, and without them "
+                f"{', '.join(cut_off)} cannot reach the others: bring them back, or add links that go around them"
+            )
+
+
+def _common(task: str, copies: list[Any]) -> Any:
+    """What all agents have got, which must be the same to the bit."""
+    if any(not np.array_equal(copy, copies[0]) for copy in copies[1:]):
+        raise EngineError(f"agents have got different results in task {task!r}: a message was changed on its way")
+    return copies[0]

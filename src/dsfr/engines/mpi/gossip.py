@@ -1,0 +1,117 @@
+"""The engine for MPI without a coordinator: sums by gossip between linked ranks."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.engines.breadth_first import diameter
+from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
+from dsfr.engines.gossip.summation import KEY_BYTES, Message, Summation, contribution, total
+from dsfr.engines.mpi.neighborhoods import LinkedRanks
+from dsfr.engines.mpi.network import MPINetworkEngine
+from dsfr.engines.tally import Counts, Exchange
+
+
+class GossipRanks(LinkedRanks):
+    """Linked ranks that reduce by gossip: see `dsfr.engines.local.gossip.GossipEngine`.
+
+    All ranks were given the graph, so they need not learn it. A rank that is gone ends the job.
+    """
+
+    def __init__(self, comm: Any, links: Mapping[int, Sequence[int]]) -> None:
+        super().__init__(comm, links)
+        self._named = {str(rank): tuple(map(str, sorted(links[rank]))) for rank in sorted(links)}
+        self._polynomial = sum_polynomial(self._named)
+        self._diameter = diameter(self._named)
+        self._n_sums = 0
+        self._sent: list[int] = []
+        self._keys = self._agree_keys()
+
+    def reduce(self, flat: npt.NDArray[Any], verb: str) -> npt.NDArray[Any]:
+        """Elementwise sum or maximum of all ranks' vectors; the same bits on all ranks."""
+        if verb == "sum":
+            return self._gossip(flat.astype(np.float64)).astype(flat.dtype)
+        for _ in range(self._diameter):
+            flat = np.maximum.reduce([flat, *self.exchange(flat)])
+        return flat
+
+    def gather(self, data: bytes) -> list[bytes]:
+        """The bytes of every rank, on all ranks: the maximum of places where only their own rank has no zeros."""
+        sizes = np.zeros(self.size, dtype=np.int64)
+        sizes[self.rank] = len(data)
+        sizes = self.reduce(sizes, "max")
+        ends = np.cumsum(sizes)
+        places = np.zeros(int(ends[-1]), dtype=np.uint8)
+        places[ends[self.rank] - len(data) : ends[self.rank]] = np.frombuffer(data, dtype=np.uint8)
+        places = self.reduce(places, "max")
+        return [places[end - size : end].tobytes() for size, end in zip(sizes, ends, strict=True)]
+
+    def exchange(self, flat: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """What the neighbors have in the place of a vector, in the order of their ranks."""
+        self._sent.append(flat.nbytes)
+        return super().exchange(flat)
+
+    def take_sent(self) -> list[int]:
+        """Bytes of the message to every neighbor in each exchange since this was last asked."""
+        sent, self._sent = self._sent, []
+        return sent
+
+    def _gossip(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        self._n_sums += 1
+        own = contribution(str(self.rank), numbers, self._keys, self._n_sums, "sum")
+        part = Summation.begin(self._polynomial, own)
+        for k in range(1, self._polynomial.degree + 1):
+            part.receive(k, self.exchange(part.message()))
+        return total(part.value, self._named, "sum")
+
+    def _agree_keys(self) -> dict[str, bytes]:
+        """Keys of the masks, by neighbor: each end of a link sends random bytes to the other."""
+        n = len(self.neighbors)
+        sent = np.frombuffer(secrets.token_bytes(KEY_BYTES * n), dtype=np.uint8).reshape(n, KEY_BYTES)
+        received: Message = np.empty_like(sent)
+        if n:
+            self.wait(self._graph.Ineighbor_alltoall(np.ascontiguousarray(sent), received))
+        return {
+            str(near): (mine + theirs if str(self.rank) < str(near) else theirs + mine)
+            for near, mine, theirs in zip(
+                self.neighbors, map(bytes, sent), map(bytes, received), strict=True
+            )
+        }
+
+
+class MPIGossipEngine(MPINetworkEngine):
+    """Reductions over ranks of a graph with neither root nor tree; one agent per rank.
+
+    Parameters
+    ----------
+    shards, tasks, topology, comm
+        As in `MPINetworkEngine`.
+    """
+
+    @property
+    def has_coordinator(self) -> bool:
+        """No: every rank knows every reduction."""
+        return False
+
+    def _link(self, comm: Any, links: Mapping[int, Sequence[int]]) -> GossipRanks:
+        self._gossiping = GossipRanks(comm, links)
+        return self._gossiping
+
+    def _even_exchange(self, n_bytes: int) -> Exchange:
+        return self._counted()
+
+    def _exchange(self, up: Counts, down: int) -> Exchange:
+        return self._counted()
+
+    def _counted(self) -> Exchange:
+        """The exchanges since the last reduction: all ranks send messages of the same size to all neighbors."""
+        sent = self._gossiping.take_sent()
+        degrees = np.array([len(near) for near in self._links.values()], dtype=np.int64)
+        n_messages, n_bytes = int(degrees.sum()) * len(sent), int(degrees.sum()) * sum(sent)
+        traffic = degrees * np.array([[2 * len(sent)], [sum(sent)], [sum(sent)]])
+        return Exchange(traffic, n_messages, n_bytes, 0, rounds=len(sent))

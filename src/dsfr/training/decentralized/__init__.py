@@ -1,1 +1,0 @@
-"""Training without a coordinator."""
