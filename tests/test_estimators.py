@@ -365,26 +365,22 @@ def test_not_converging_is_a_warning_and_a_usable_model(table):
     assert np.isfinite(model.predict(X)).all()
 
 
-@pytest.mark.parametrize("estimator", [SFRRegressor, LapWNNRegressor])
-@pytest.mark.parametrize("max_rounds", [1, 12])
-def test_agents_without_a_coordinator_may_run_out_of_rounds_before_they_judge(table, estimator, max_rounds):
+def test_agents_without_a_coordinator_may_run_out_of_rounds(table):
     X, _, y = table
-    model = estimator(n_agents=5, solver="decentralized", topology="ring", max_rounds=max_rounds, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="did not reach tol") as caught:
+    model = SFRRegressor(n_agents=5, solver="decentralized", topology="ring", max_rounds=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"the clusters did not reach tol=0.0001.*for a better one raise max_r"):
         model.fit(X, y)
-    assert ("the error is not known" in str(caught[-1].message)) == (max_rounds == 1)
     assert model.termination_ == "max_rounds"
 
 
 def test_an_agent_that_never_returns_is_told_of_also_without_a_coordinator(table):
     X, _, y = table
-    faults = Faults(absences=[Absence("2", 3, task="neighbor_weights")])
-    model = SFRRegressor(n_agents=4, solver="decentralized", topology="ring", max_rounds=100, faults=faults)
-    with pytest.warns() as caught:
-        model.set_params(random_state=0).fit(X, y)
-    assert model.present_ == ["0", "1", "3"]
-    assert "were missing in the last round: 2. Their last pull is in" in str(caught[-1].message)
-    assert model.termination_ == "max_rounds"
+    faults = Faults(absences=[Absence("2", 3, task="statistics")])
+    model = SFRRegressor(n_agents=5, solver="decentralized", topology="ring", faults=faults, random_state=0)
+    with pytest.warns(UserWarning, match=r"were missing in the last round: 2\. The model is that of the others"):
+        model.fit(X, y)
+    assert model.present_ == ["0", "1", "3", "4"]
+    assert model.termination_ == "converged"
 
 
 def test_many_small_agents_agree_because_the_penalty_rises_when_they_circle(table):
@@ -563,7 +559,7 @@ def test_without_a_coordinator_every_agent_has_a_model(table, estimator, tmp_pat
     assert list(model.agent_models_) == ["east", "north", "south"]
     assert model.model_ is not model.agent_models_["north"]
     reloaded = load(model.agent_models_["north"].save(tmp_path / "north.dsfr"))
-    np.testing.assert_allclose(reloaded.predict(X), model.predict(X), rtol=1e-2)
+    np.testing.assert_array_equal(reloaded.predict(X), model.predict(X))
     assert not hasattr(estimator(random_state=0).fit(X, y), "agent_models_")
 
 

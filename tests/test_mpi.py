@@ -174,22 +174,22 @@ def test_a_killed_job_is_resumed_on_another_number_of_ranks(tmp_path):
     assert json.loads(out)["replayed"] >= 20
 
 
-def test_agents_without_a_coordinator_resume_from_their_own_journals(tmp_path):
+def test_agents_without_a_coordinator_resume_from_their_journals(tmp_path):
     (code, first, err, _), (_, again, _, _) = (program(3, "resumed", tmp_path, "ring") for _ in range(2))
     assert code == 0, err
-    assert json.loads(again)["replayed"] > 10
-    assert json.loads(again)["apart"] == json.loads(first)["apart"]
+    assert json.loads(again)["replayed"] > 5
+    assert json.loads(again)["apart"] == json.loads(first)["apart"] < 1e-8
 
 
 def test_agents_far_apart_in_a_graph_resume_from_the_last_round_that_all_have(tmp_path):
-    """Without a coordinator ranks may be rounds apart, because each waits for its neighbors only."""
-    code, _, _, _ = program(9, "killed", tmp_path, 0, 30, "path")
+    """A sum needs something from everybody: nobody is more than one ahead of another."""
+    code, _, _, _ = program(9, "killed", tmp_path, 0, 6, "line")
     assert code != 0
-    last = [max(home.glob("memory-*")).name for home in sorted(tmp_path.iterdir())]
-    assert len(set(last)) > 2
-    code, out, err, _ = program(9, "resumed", tmp_path, "path")
+    last = [int(max(home.glob("memory-*")).name.removeprefix("memory-")) for home in sorted(tmp_path.iterdir())]
+    assert 0 < max(last) - 1 <= min(last)
+    code, out, err, _ = program(9, "resumed", tmp_path, "line")
     assert code == 0, err
-    assert json.loads(out)["replayed"] == int(last[0].removeprefix("memory-"))
+    assert json.loads(out)["replayed"] == min(last)
 
 
 @pytest.mark.parametrize("n_cores", [None, 1], ids=["", "crowded"])

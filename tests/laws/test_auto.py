@@ -26,7 +26,6 @@ seeds = st.integers(0, 10_000)
         ({"pairs": "far"}, "pairs='far' must be one of"),
         ({"rounds": "few", "scaling": "robust"}, "scaling='robust' does not go with rounds='few'"),
         ({"rounds": "few", "tune": "loo"}, "tune='loo' does not go with rounds='few'"),
-        ({"solver": "decentralized", "firing": "mean"}, "firing='mean' does not go with"),
         ({"basis": "wavelets", "relevance": "slopes"}, "relevance='slopes' does not go with wavelets"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dsfr.engines import Faults, InProcessEngine
 from dsfr.engines.checkpoint.engine import CheckpointError, with_checkpoint
-from dsfr.engines.local.network import NetworkEngine
+from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.topology import make_topology
 from dsfr.training import TASKS, Settings, make_shards, train
 from tests.tables import make_table, owners_of
@@ -42,9 +42,8 @@ def mortal(engine, n_rounds):
 
         return asked
 
-    for name in ("sum", "max", "gather", "neighbor_sum"):
-        if hasattr(engine, name):
-            setattr(engine, name, dying(getattr(engine, name)))
+    for name in ("sum", "max", "gather"):
+        setattr(engine, name, dying(getattr(engine, name)))
     return engine
 
 
@@ -52,7 +51,7 @@ def make_engine(told, seed=1, n_agents=3, n_rows=60):
     X, _, y = make_table(seed, n_rows=n_rows)
     shards = make_shards(X, y, owners_of(seed, len(y), n_agents))
     if told.get("solver") == "decentralized":
-        return NetworkEngine(shards, TASKS, make_topology("ring", list(shards)))
+        return GossipEngine(shards, TASKS, make_topology("ring", list(shards)))
     return InProcessEngine(shards, TASKS)
 
 
@@ -159,7 +158,7 @@ def test_another_graph_between_the_same_agents_is_another_training(tmp_path):
     told, graphs = KINDS[-1], ([("0", "1"), ("1", "2")], [("0", "2"), ("2", "1")])
     X, _, y = make_table(1, n_rows=60)
     shards = make_shards(X, y, np.arange(60) % 3)
-    first, other = (NetworkEngine(shards, TASKS, make_topology(graph, list(shards))) for graph in graphs)
+    first, other = (GossipEngine(shards, TASKS, make_topology(graph, list(shards))) for graph in graphs)
     with pytest.raises(Killed):
         train(with_checkpoint(mortal(first, 9), tmp_path, told), settings_of(told))
     with pytest.raises(CheckpointError, match="is of another graph between the same agents"):

@@ -134,8 +134,6 @@ ALL_KINDS = [
     {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "evidence", "n_models": 3},
     {"tune": "loo", "n_models": 3},
 ]
-WITHOUT_COORDINATOR = {task for task, function in TASKS.items() if "decentralized" in function.__module__}
-"""Weighed in test_decentralized.py."""
 BY_ROUNDS = {"mix", "products"}
 """Arrays that grow with the rounds that acceleration remembers."""
 
@@ -151,7 +149,7 @@ def test_no_message_is_as_long_as_the_table(told):
 
 def test_every_task_is_weighed():
     weighed = {task for told in ALL_KINDS for task, _, _ in weigh(60, **told)}
-    assert weighed | {"draw_ticket", "identify"} | WITHOUT_COORDINATOR == set(TASKS)
+    assert weighed | {"draw_ticket", "identify"} == set(TASKS)
 
 
 @given(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8), seeds)

@@ -18,12 +18,12 @@ from dsfr.engines.contract import EngineError
 Residues = npt.NDArray[np.int64]
 """Remainders by prime and number; shape (len(PRIMES), n)."""
 
-PRIMES = np.array([2147483647, 2147483629, 2147483587, 2147483579, 2147483563, 2147483549])
+PRIMES = np.array([2147483647, 2147483629, 2147483587, 2147483579])
 """The largest primes below ``2**31``: products of two remainders fit into 64 bits."""
-FRACTION_BITS = 96
-"""Numbers below ``2**-97`` count as zero."""
-LARGEST = 2.0**70
-"""Contributions must be below this, so that those of a hundred thousand agents add up within the range."""
+FRACTION_BITS = 64
+"""Contributions are rounded to multiples of 5e-20: far below the rounding of sums that are about 1."""
+LARGEST = 2.0**43
+"""Contributions must be below this (9e12), so that those of sixty thousand agents add up within the range."""
 BYTES = 4 * len(PRIMES)
 """Bytes of one number in a message."""
 
@@ -38,7 +38,7 @@ def _powers_of_two(n: int) -> Residues:
     return powers
 
 
-_POWERS = _powers_of_two(FRACTION_BITS + 72)
+_POWERS = _powers_of_two(FRACTION_BITS + 44)
 
 
 def encode(numbers: npt.NDArray[np.float64], task: str) -> Residues:
