@@ -111,10 +111,7 @@ def failing(where, graph=None):
             raise ZeroDivisionError("nothing to divide by")
 
         tasks["cluster_sums"] = spoiled
-    if graph:
-        engine = over_graph(shards, graph, tasks, MPIGossipEngine)
-    else:
-        engine = MPIEngine(own(shards), tasks)
+    engine = over_graph(shards, graph, tasks, MPIGossipEngine) if graph else MPIEngine(own(shards), tasks)
 
     def on_round(info):
         if where == "outside" and guilty and info.round == 3:

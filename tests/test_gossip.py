@@ -114,9 +114,7 @@ def test_another_graph_than_everybody_thinks_is_noticed():
     known = make_topology("ring", agents_of(6))
     true = make_topology("line", agents_of(6))
     polynomial = sum_polynomial(known)
-    parts = {
-        name: Summation.begin(polynomial, contribution(name, np.ones(2), {}, 1, "share")) for name in known
-    }
+    parts = {name: Summation.begin(polynomial, contribution(name, np.ones(2), {}, 1, "share")) for name in known}
     for k in range(1, polynomial.degree + 1):
         messages = {name: part.message() for name, part in parts.items()}
         for name, part in parts.items():
@@ -132,7 +130,9 @@ class Spy(GossipEngine):
     def _exchange(self, task, verb, message):
         received = super()._exchange(task, verb, message)
         if verb == "sum":
-            self.seen.append({name: [from_message(part["value"]) for part in parts] for name, parts in received.items()})
+            self.seen.append(
+                {name: [from_message(part["value"]) for part in parts] for name, parts in received.items()}
+            )
         return received
 
 
@@ -207,7 +207,7 @@ def test_a_link_that_never_works_is_named():
     topology = make_topology("line", agents_of(2))
     engine = engine_over(topology, [np.ones(1)] * 2)
     engine._weather.send = lambda: (False, 1, 0.0)
-    with pytest.raises(EngineError, match="messages were lost in 1000 rounds.*from site-0 to site-1"):
+    with pytest.raises(EngineError, match=r"messages were lost in 1000 rounds.*from site-0 to site-1"):
         engine.sum("share", {})
 
 

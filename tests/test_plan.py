@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
+from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import TOPOLOGIES, make_topology
 from dsfr.pipeline.plan import make_plan, plan_links
@@ -31,7 +32,8 @@ def train_on(n_features, n_agents, topology, declared, **told):
     shards = make_shards(X, y, np.arange(len(y)) % n_agents)
     engine = InProcessEngine(shards, TASKS)
     if topology is not None:
-        engine = NetworkEngine(shards, TASKS, make_topology(topology, list(shards), seed=3))
+        kind = GossipEngine if told.get("solver") == "decentralized" else NetworkEngine
+        engine = kind(shards, TASKS, make_topology(topology, list(shards), seed=3))
     train(engine, Settings(**told))
     return engine.ledger, Settings(**told)
 
@@ -58,7 +60,7 @@ def test_bytes_of_few_rounds_are_exact_on_any_graph(told, n_features, n_agents, 
     plan = make_plan(60, n_features, plan_links(n_agents, topology, **FREE), asked)
     assert plan.exact
     assert (plan.rounds, plan.bytes) == (6, ledger.bytes)
-    sent = sum(leg.rounds * plan.links.messages(leg) for leg in plan.legs) + plan.links.building[0]
+    sent = sum(leg.rounds * plan.links.messages(leg) for leg in plan.legs) + plan.links.building.messages
     assert sent == ledger.messages
 
 
@@ -86,6 +88,31 @@ def test_bytes_of_admm_are_near(told, n_features, topology, acceleration):
     assert plan.bytes == pytest.approx(ledger.bytes, rel=0.25 if acceleration else 0.02)
 
 
+@settings(max_examples=30)
+@given(any_settings, st.integers(1, 4), st.integers(2, 6), st.sampled_from(["ring", "star", "line", "complete"]))
+def test_gossip_is_planned_to_the_round_and_to_the_byte(told, n_features, n_agents, topology):
+    ledger, asked = train_on(n_features, n_agents, topology, solver="decentralized", **told)
+    links = plan_links(n_agents, topology, gossip=True, **FREE)
+    clustering = rounds_of(ledger, "cluster_sums") // links.degree
+    plan = make_plan(60, n_features, links, asked, cluster_rounds=clustering)
+    assert plan.rounds == ledger.rounds
+    sent = sum(leg.rounds * plan.links.messages(leg) for leg in plan.legs) + plan.links.building.messages
+    assert sent == ledger.messages
+    start = next(leg for leg in plan.legs if leg.task == "start_centers")
+    away = abs(plan.bytes - ledger.bytes)
+    assert away == 0 if topology in ("ring", "complete") else away <= links.bytes(start)
+    assert not plan.exact
+
+
+@settings(max_examples=20)
+@given(any_settings, st.integers(1, 3), st.integers(2, 9), st.sampled_from(sorted(TOPOLOGIES)))
+def test_few_rounds_by_gossip_are_planned_exactly_on_any_graph(told, n_features, n_agents, topology):
+    ledger, asked = train_on(n_features, n_agents, topology, solver="decentralized", rounds="few", **told)
+    plan = make_plan(60, n_features, plan_links(n_agents, topology, gossip=True, **FREE), asked)
+    assert plan.exact
+    assert (plan.rounds, plan.bytes) == (ledger.rounds, ledger.bytes)
+
+
 @given(st.integers(1, 5), st.sampled_from(["icr", "graph", None]), st.integers(1, 30))
 def test_wavelets_are_planned_too(n_features, unlabeled, n_nodes):
     told = {"basis": "wavelets", "n_nodes": n_nodes, "unlabeled": unlabeled, "solver": "exact"}
@@ -108,5 +135,5 @@ def test_what_cannot_be_planned_is_refused():
     links = plan_links(3, None, **FREE)
     with pytest.raises(ValueError, match=r"10010 weights \(from 10 features\) are too many.*[Uu]se fewer rules"):
         make_plan(100, 10, links, Settings(n_rules=910))
-    with pytest.raises(ValueError, match="cannot be planned"):
+    with pytest.raises(ValueError, match="give a topology"):
         make_plan(100, 10, links, Settings(solver="decentralized"))

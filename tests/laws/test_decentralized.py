@@ -84,7 +84,14 @@ def test_converged_means_that_the_pooled_step_and_the_pooled_gradient_are_small(
 ):
     """The certificate is a measured pooled quantity: no penalty and no step length can make it small."""
     _, shards = shards_of(seed, n_agents)
-    told = {"tol": tol, "fuzzifier": fuzzifier, "n_rules": n_rules, "ridge": ridge, "unlabeled": unlabeled, "seed": seed}
+    told = {
+        "tol": tol,
+        "fuzzifier": fuzzifier,
+        "n_rules": n_rules,
+        "ridge": ridge,
+        "unlabeled": unlabeled,
+        "seed": seed,
+    }
     told |= way | {"max_rounds": 500}
     engine = network(shards, graph) if way["solver"] == "decentralized" else InProcessEngine(shards, TASKS)
     found = train(engine, Settings(**told))
@@ -237,7 +244,9 @@ def test_without_a_graph_there_are_no_neighbors():
         train(engine, Settings(solver="decentralized"))
 
 
-@pytest.mark.parametrize("told", [{"relaxation": 1.5}, {"penalty": 0.1}, {"penalty": "balanced"}, {"cluster_penalty": 1.0}])
+@pytest.mark.parametrize(
+    "told", [{"relaxation": 1.5}, {"penalty": 0.1}, {"penalty": "balanced"}, {"cluster_penalty": 1.0}]
+)
 def test_what_belongs_to_admm_is_refused(told):
     with pytest.raises(ValueError, match=f"{next(iter(told))}=.*decentralized"):
         Settings(solver="decentralized", **told)

@@ -13,6 +13,7 @@ from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, examples, main
     epilog=examples(
         "dsfr plan --rows 1000000 --features 8 --agents 20 --latency 50",
         "dsfr plan --rows 1e6 --features 8 --agents 20 --solver exact --topology grid",
+        "dsfr plan --rows 1e6 --features 8 --agents 20 --solver decentralized --topology ring",
         "dsfr plan --rows 50000 --features 30 --agents 5 --few-rounds --latency 2000 --bandwidth 1",
     )
 )
@@ -20,7 +21,7 @@ from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, examples, main
 @click.option("--features", required=True, type=click.IntRange(min=1), metavar="N", help="Number of features.")
 @click.option("--agents", required=True, type=click.IntRange(min=1), metavar="N", help="Number of agents.")
 @click.option("--rules", default=5, show_default=True, help="Number of rules.")
-@click.option("--solver", default="admm", show_default=True, type=click.Choice(SOLVERS[:2]))
+@click.option("--solver", default="admm", show_default=True, type=click.Choice(SOLVERS))
 @click.option("--few-rounds", is_flag=True, help="Plan for six rounds in all.")
 @click.option("--topology", metavar="GRAPH", help=TOPOLOGY_HELP)
 @click.option("--latency", default=1.0, show_default=True, help="Milliseconds a message takes on a link.")
@@ -41,7 +42,8 @@ def plan(rows: float, features: int, agents: int, topology: str | None, seed: in
     settings = Settings(n_rules=options["rules"], solver=options["solver"], rounds=few, seed=seed)
     # The graph of `dsfr fit` with this seed, or bytes would be those of another one.
     drawn = training_seed(seed)
-    links = plan_links(agents, topology, latency=latency / 1e3, bandwidth=bandwidth * 1e6 / 8, seed=drawn)
+    speed = {"latency": latency / 1e3, "bandwidth": bandwidth * 1e6 / 8}
+    links = plan_links(agents, topology, **speed, seed=drawn, gossip=settings.solver == "decentralized")
     rounds = {name: options[name] for name in ("cluster_rounds", "weight_rounds")}
     _show_plan(make_plan(int(rows), features, links, settings, **rounds), assumed=few == "many")
 
@@ -55,16 +57,16 @@ def _show_plan(made: Any, *, assumed: bool) -> None:
     rows = [
         [
             leg.task,
-            str(leg.rounds),
+            str(leg.rounds * made.links.rounds(leg)),
             str(leg.rounds * made.links.messages(leg)),
             f"{leg.rounds * made.links.bytes(leg) / 1e3:.1f}",
             f"{leg.rounds * made.links.seconds(leg):.3g}",
         ]
         for leg in made.legs
     ]
-    if made.links.depths:
-        n_messages, n_bytes = made.links.building
-        rows.insert(0, ["building the tree", "", str(n_messages), f"{n_bytes / 1e3:.1f}", ""])
+    if made.links.building is not None:
+        first = made.links.building
+        rows.insert(0, [first.name, str(first.rounds or ""), str(first.messages), f"{first.bytes / 1e3:.1f}", ""])
     total = ["all", str(made.rounds), "", f"{made.bytes / 1e3:.1f}", f"{made.travelling:.3g}"]
     certain = "exact for these rounds" if made.exact else "estimated"
     caption = f"{'Rounds of iterations are assumed (see --cluster-rounds). ' * assumed}Kilobytes are {certain}."

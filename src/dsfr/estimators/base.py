@@ -279,8 +279,8 @@ def _complaints(
     if missing:
         yield (
             UserWarning,
-            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. The model is that of the others; "
-            "ledger_.agents tells how many rounds each took part in.",
+            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. "
+            "The model is that of the others; ledger_.agents tells how many rounds each took part in.",
         )
     if training.odd_target is not None:
         value, limit = training.odd_target

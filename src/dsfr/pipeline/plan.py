@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,27 @@ import numpy as np
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, consistency_gram
+from dsfr.engines.breadth_first import circles, diameter
+from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
+from dsfr.engines.gossip.summation import KEY_BYTES, message_bytes
 from dsfr.training import Settings
-from dsfr.training.plan import Leg, legs
+from dsfr.training.plan import NUMBER, Leg, legs
 from dsfr.training.scaling.survey import check_size
 
 SAMPLE_ROWS = 20_000
 """Rows that computing is timed on."""
 ASSUMED_ROUNDS = {"admm": (20, 30), "exact": (20, 1)}
 """Rounds of clustering and of solving, where nothing better is known: typical of the paper's tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """What must be known of a graph before the first task, and what that takes."""
+
+    name: str
+    rounds: int
+    messages: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +50,19 @@ class Links:
     """Offers that build the tree."""
 
     @property
-    def building(self) -> tuple[int, int]:
-        """Messages and bytes that build the tree: offers with a depth, and answers that accept."""
-        return self.offers + len(self.depths), 8 * self.offers
+    def building(self) -> Building | None:
+        """What building the tree takes: offers with a depth, and answers that accept."""
+        if not self.depths:
+            return None
+        return Building("building the tree", 0, self.offers + len(self.depths), 8 * self.offers)
+
+    def rounds(self, leg: Leg) -> int:
+        """Rounds of the ledger that one round takes."""
+        return 1
+
+    def is_certain(self, leg: Leg) -> bool:
+        """Whether the bytes of a round do not depend on which agent answers."""
+        return leg.everybody_answers or not self.depths
 
     def bytes(self, leg: Leg) -> float:
         """Bytes of one round; the one answer of a gather is taken to come from the middle of a tree."""
@@ -63,29 +86,90 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
+class GossipLinks:
+    """How messages travel without a coordinator: to all neighbors, in every round."""
+
+    graph: Mapping[str, Sequence[str]]
+    latency: float
+    bandwidth: float
+    degree: int
+    """Rounds that a sum takes."""
+    diameter: int
+    """Rounds that a maximum takes, or what one agent tells to all."""
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return len(self.graph)
+
+    @property
+    def building(self) -> Building:
+        """What it takes until all agents know all links, and the two ends of each a key."""
+        rounds, n_messages = self.diameter + 1, self._n_messages
+        n_bytes = self.n_agents * sum(map(self._relays, self.graph)) + KEY_BYTES * n_messages
+        return Building("learning the links", rounds, rounds * n_messages, n_bytes)
+
+    def rounds(self, leg: Leg) -> int:
+        """Rounds of the ledger that a reduction takes."""
+        return self.degree if leg.verb == "sum" else self.diameter
+
+    def bytes(self, leg: Leg) -> float:
+        """Bytes of one reduction; the one answer of a gather may come from any agent."""
+        if leg.verb == "sum":
+            return self.degree * self._n_messages * message_bytes(leg.bytes_up // NUMBER)
+        if leg.verb == "max":
+            return self.diameter * self._n_messages * leg.bytes_up
+        relays = sum(map(self._relays, self.graph))
+        return leg.bytes_up * (relays if leg.everybody_answers else relays / self.n_agents)
+
+    def messages(self, leg: Leg) -> int:
+        """Messages of one reduction."""
+        return self.rounds(leg) * self._n_messages
+
+    def seconds(self, leg: Leg) -> float:
+        """Time of one reduction: messages of a round travel at the same time."""
+        n_bytes = message_bytes(leg.bytes_up // NUMBER) if leg.verb == "sum" else leg.bytes_up
+        return self.rounds(leg) * (self.latency + n_bytes / self.bandwidth)
+
+    def is_certain(self, leg: Leg) -> bool:
+        """Whether the bytes of a reduction do not depend on which agent answers."""
+        return leg.everybody_answers
+
+    @property
+    def _n_messages(self) -> int:
+        return sum(map(len, self.graph.values()))
+
+    def _relays(self, source: str) -> int:
+        """Messages in which something that one agent tells is passed on to all."""
+        inner = circles(self.graph, source)[: self.diameter]
+        return sum(len(self.graph[name]) for circle in inner for name in circle)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a training is expected to take."""
 
     legs: list[Leg]
-    links: Links
+    links: Links | GossipLinks
     computing: float
     """Seconds that agents compute, all at the same time, measured on this machine."""
 
     @property
     def rounds(self) -> int:
-        """Rounds of all tasks."""
-        return sum(leg.rounds for leg in self.legs)
+        """Rounds of all tasks, building included."""
+        rounds = sum(leg.rounds * self.links.rounds(leg) for leg in self.legs)
+        return rounds + (self.links.building.rounds if self.links.building else 0)
 
     @property
     def bytes(self) -> float:
-        """Bytes of all tasks, building the tree included."""
-        return sum(leg.rounds * self.links.bytes(leg) for leg in self.legs) + self.links.building[1]
+        """Bytes of all tasks, building included."""
+        n_bytes = sum(leg.rounds * self.links.bytes(leg) for leg in self.legs)
+        return n_bytes + (self.links.building.bytes if self.links.building else 0)
 
     @property
     def exact(self) -> bool:
         """Whether bytes are certain, given the rounds."""
-        certain = all(leg.exact for leg in self.legs)
-        return certain and not (self.links.depths and any(not leg.everybody_answers for leg in self.legs))
+        return all(leg.exact and self.links.is_certain(leg) for leg in self.legs)
 
     @property
     def travelling(self) -> float:
@@ -96,7 +180,7 @@ class Plan:
 def make_plan(
     n_rows: int,
     n_features: int,
-    links: Links,
+    links: Links | GossipLinks,
     settings: Settings,
     *,
     cluster_rounds: int | None = None,
@@ -107,10 +191,10 @@ def make_plan(
     Raises
     ------
     ValueError
-        If there would be too many weights, or a decentralised training is asked for, whose rounds depend on too much.
+        If there would be too many weights, or a decentralised training has no graph.
     """
-    if settings.solver == "decentralized":
-        raise ValueError('solver="decentralized" cannot be planned: its rounds depend on graph and data')
+    if settings.solver == "decentralized" and links.n_agents > 1 and isinstance(links, Links):
+        raise ValueError('solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring"')
     check_size(settings, n_features)
     assumed = ASSUMED_ROUNDS["exact" if settings.sums_only else "admm"]
     clustering = assumed[0] if cluster_rounds is None else cluster_rounds
@@ -121,8 +205,10 @@ def make_plan(
     return Plan(found, links, _computing(rows, n_features, settings, n_passes))
 
 
-def plan_links(n_agents: int, topology: Any, *, latency: float, bandwidth: float, seed: int) -> Links:
-    """Links of a graph, or of direct messages if ``topology`` is None."""
+def plan_links(
+    n_agents: int, topology: Any, *, latency: float, bandwidth: float, seed: int, gossip: bool = False
+) -> Links | GossipLinks:
+    """Links of a graph, with a tree or by gossip, or of direct messages if ``topology`` is None."""
     if topology is None or n_agents == 1:
         return Links(n_agents, latency, bandwidth)
     # Loading networkx takes a while, and most plans have no graph.
@@ -130,6 +216,8 @@ def plan_links(n_agents: int, topology: Any, *, latency: float, bandwidth: float
 
     agents = agents_in(topology, n_agents)
     graph = make_topology(topology, agents, seed=seed)
+    if gossip:
+        return GossipLinks(graph, latency, bandwidth, sum_polynomial(graph).degree, diameter(graph))
     depths = tuple(distances(graph, agents[0]).values())[1:]
     n_offers = sum(map(len, graph.values())) - (n_agents - 1)
     return Links(n_agents, latency, bandwidth, depths, n_offers)

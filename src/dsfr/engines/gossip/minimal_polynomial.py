@@ -6,8 +6,8 @@ agent (Sundaram and Hadjicostis 2007; Sandryhaila, Kar and Moura 2014). Horner's
 neighbors per degree; the least degree is the number of distinct eigenvalues that are not 0: half the agents of a ring,
 2 in a star, 1 in a complete graph, never more than the number of agents less one.
 
-All is done modulo the primes of `dsfr.engines.gossip.residues`, where ``g`` is the minimal polynomial of a sequence ``u'L^k
-v`` (Wiedemann 1986) and found by the algorithm of Berlekamp and Massey.
+All is done modulo the primes of `dsfr.engines.gossip.residues`, where ``g`` is the minimal polynomial of a sequence
+``u'L^k v`` (Wiedemann 1986) and found by the algorithm of Berlekamp and Massey.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.engines.contract import EngineError
-from dsfr.engines.gossip.residues import PRIMES, Residues
-
-_MODULI = PRIMES[:, None]
+from dsfr.engines.gossip.residues import MODULI, PRIMES, Residues
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,12 @@ class SumPolynomial:
     @property
     def degree(self) -> int:
         """Exchanges that a sum takes."""
-        return self.coefficients.shape[1] - 1
+        return int(self.coefficients.shape[1]) - 1
 
     def horner(self, k: int, own: Residues, laplacian: Residues | int) -> Residues:
-        """Value after exchange ``k``: ``c_k own`` plus the Laplacian times the value before; nothing before the first."""
-        return (laplacian + self.coefficients[:, k : k + 1] * own % _MODULI) % _MODULI
+        """Value after exchange ``k``; ``laplacian`` is ``L`` times the value before it (0 for ``k = 0``)."""
+        value: Residues = (laplacian + self.coefficients[:, k : k + 1] * own % MODULI) % MODULI
+        return value
 
 
 def sum_polynomial(links: Mapping[str, Sequence[str]]) -> SumPolynomial:
@@ -58,10 +57,12 @@ def sum_polynomial(links: Mapping[str, Sequence[str]]) -> SumPolynomial:
     sequence = np.empty((len(PRIMES), 2 * n), dtype=np.int64)
     for k in range(2 * n):
         v = laplacian.times(v)  # the first step takes the eigenvalue 0 out
-        sequence[:, k] = (u * v % _MODULI).sum(axis=1) % PRIMES
+        sequence[:, k] = (u * v % MODULI).sum(axis=1) % PRIMES
     found = [_minimal_polynomial(terms, int(prime)) for terms, prime in zip(sequence, PRIMES, strict=True)]
     degree = max(map(len, found)) - 1
-    padded = [np.pad(_normalized(g, n, int(prime)), (degree + 1 - len(g), 0)) for g, prime in zip(found, PRIMES, strict=True)]
+    padded = [
+        np.pad(_normalized(g, n, int(prime)), (degree + 1 - len(g), 0)) for g, prime in zip(found, PRIMES, strict=True)
+    ]
     polynomial = SumPolynomial(np.array(padded))
     if not _sums(polynomial, laplacian, rng.integers(0, 2**31 - 100, (len(PRIMES), n))):
         raise EngineError("the graph is not connected: sums over all agents cannot be had by messages along its links")
@@ -112,7 +113,9 @@ class _Laplacian:
     def times(self, vectors: Residues) -> Residues:
         """The Laplacian times a vector for every prime."""
         starts = np.cumsum(self.degrees) - self.degrees
-        return (self.degrees * vectors - np.add.reduceat(vectors[:, self.neighbors], starts, axis=1)) % _MODULI
+        around: Residues = np.add.reduceat(vectors[:, self.neighbors], starts, axis=1)
+        product: Residues = (self.degrees * vectors - around) % MODULI
+        return product
 
 
 def _sums(polynomial: SumPolynomial, laplacian: _Laplacian, vectors: Residues) -> bool:
@@ -120,4 +123,4 @@ def _sums(polynomial: SumPolynomial, laplacian: _Laplacian, vectors: Residues) -
     value = polynomial.horner(0, vectors, 0)
     for k in range(1, polynomial.degree + 1):
         value = polynomial.horner(k, vectors, laplacian.times(value))
-    return bool((value == vectors.sum(axis=1, keepdims=True) % _MODULI).all())
+    return bool((value == vectors.sum(axis=1, keepdims=True) % MODULI).all())

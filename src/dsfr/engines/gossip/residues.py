@@ -18,8 +18,10 @@ from dsfr.engines.contract import EngineError
 Residues = npt.NDArray[np.int64]
 """Remainders by prime and number; shape (len(PRIMES), n)."""
 
-PRIMES = np.array([2147483647, 2147483629, 2147483587, 2147483579])
+PRIMES: npt.NDArray[np.int64] = np.array([2147483647, 2147483629, 2147483587, 2147483579])
 """The largest primes below ``2**31``: products of two remainders fit into 64 bits."""
+MODULI = PRIMES[:, None]
+"""For rows of residues."""
 FRACTION_BITS = 64
 """Contributions are rounded to multiples of 5e-20: far below the rounding of sums that are about 1."""
 LARGEST = 2.0**43
@@ -58,7 +60,8 @@ def encode(numbers: npt.NDArray[np.float64], task: str) -> Residues:
     shift = exponent.astype(np.int64) - _MANTISSA_BITS + FRACTION_BITS
     whole = np.ldexp(fraction, np.minimum(shift, 0) + _MANTISSA_BITS)
     mantissa = np.rint(whole).astype(np.int64)
-    return (mantissa % PRIMES[:, None]) * _POWERS[np.maximum(shift, 0)].T % PRIMES[:, None]
+    residues: Residues = (mantissa % MODULI) * _POWERS[np.maximum(shift, 0)].T % MODULI
+    return residues
 
 
 def decode(residues: Residues) -> npt.NDArray[np.float64]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dsfr.engines.contract import EngineError
 from dsfr.engines.gossip.minimal_polynomial import SumPolynomial
-from dsfr.engines.gossip.residues import BYTES, PRIMES, Residues, decode, encode, from_message, to_message
+from dsfr.engines.gossip.residues import BYTES, MODULI, PRIMES, Residues, decode, encode, from_message, to_message
 
 KEY_BYTES = 16
 """Random bytes that each end of a link contributes to the key of its masks."""
@@ -52,10 +52,11 @@ class Summation:
 
 def contribution(name: str, numbers: Vector, keys: Mapping[str, bytes], round_number: int, task: str) -> Residues:
     """An agent's numbers as residues, its check number behind them, masked by the keys it shares with neighbors."""
-    own = np.hstack([encode(numbers, task), _check_number(name) % PRIMES[:, None]])
+    own = np.hstack([encode(numbers, task), _check_number(name) % MODULI])
     for neighbor, key in keys.items():
         own += (1 if name < neighbor else -1) * _mask(key, round_number, own.shape[1])
-    return own % PRIMES[:, None]
+    masked: Residues = own % MODULI
+    return masked
 
 
 def total(value: Residues, names: Iterable[str], task: str) -> Vector:
@@ -87,4 +88,5 @@ def _check_number(name: str) -> int:
 def _mask(key: bytes, round_number: int, n: int) -> Residues:
     """Random residues from a key that two agents share; never the same for two sums."""
     stream = shake_256(key + round_number.to_bytes(8, "little")).digest(BYTES * n)
-    return from_message(np.frombuffer(stream, dtype=np.uint8)) % PRIMES[:, None]
+    mask: Residues = from_message(np.frombuffer(stream, dtype=np.uint8)) % MODULI
+    return mask

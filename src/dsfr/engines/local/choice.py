@@ -11,7 +11,14 @@ from dsfr.engines.local.in_process import InProcessEngine
 
 
 def choose_engine(
-    shards: Mapping[str, Any], tasks: Tasks, *, topology: Any, seed: int, faults: Faults | None, min_agents: int, gossip: bool
+    shards: Mapping[str, Any],
+    tasks: Tasks,
+    *,
+    topology: Any,
+    seed: int,
+    faults: Faults | None,
+    min_agents: int,
+    gossip: bool,
 ) -> Engine:
     """An in-process engine if no topology is given, else one over that graph, along a tree or by gossip."""
     if topology is None:

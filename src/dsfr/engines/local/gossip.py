@@ -14,10 +14,11 @@ from dsfr.engines.contract import EngineError, Tasks
 from dsfr.engines.flattening import flatten, layout_of, unflatten
 from dsfr.engines.gossip.minimal_polynomial import SumPolynomial, sum_polynomial
 from dsfr.engines.gossip.summation import KEY_BYTES, Summation, Vector, contribution, total
+from dsfr.engines.ledger import Entry
 from dsfr.engines.local.base import LocalEngine
 from dsfr.engines.local.faults import Faults
 from dsfr.engines.reduction import check_layouts
-from dsfr.storage.bundles import Bundle, from_bytes, to_bytes
+from dsfr.storage.bundles import Bundle
 
 PATIENCE = 200
 """Rounds that neighbors wait for an agent that is away; then they go on without it."""
@@ -26,10 +27,13 @@ MAX_REPEATS = 1000
 LEARN = "learn_links"
 """What the rounds are called in which agents learn who is linked to whom."""
 
-Parts = dict[str, npt.NDArray[Any]]
+Parts = dict[Any, npt.NDArray[Any]]
+"""What a message holds, by name."""
+Links = Sequence[tuple[str, str]]
+"""Sender and receiver of messages."""
 
 
-class MissingAgents(Exception):
+class MissingAgentsError(Exception):
     """Agents that have been away for too long."""
 
     def __init__(self, names: Collection[str]) -> None:
@@ -94,14 +98,15 @@ class GossipEngine(LocalEngine):
     def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
         """All non-empty contributions, in agent order; every agent sees all of them."""
         answers = self._run(task, broadcast)
-        packed = {name: np.frombuffer(to_bytes(bundle), dtype=np.uint8) for name, bundle in answers.items() if bundle}
 
         def spread(task: str) -> Parts:
-            own = {name: {name: packed[name]} if name in packed else {} for name in self._links}
+            own = {name: {(name, item): array for item, array in answers[name].items()} for name in self._links}
             return self._pass_on(task, "gather", own)
 
-        found = self._persist(task, spread)
-        return [from_bytes(found[name].tobytes()) for name in self._links if name in found]
+        found: dict[str, Bundle] = {}
+        for (name, item), array in self._persist(task, spread).items():
+            found.setdefault(name, {})[item] = array
+        return [found[name] for name in self._links if name in found]
 
     def _reduce(self, task: str, broadcast: Bundle, combine: Callable[[str, dict[str, Vector]], Vector]) -> Bundle:
         answers = self._run(task, broadcast)
@@ -120,7 +125,7 @@ class GossipEngine(LocalEngine):
             try:
                 self._learn_links()
                 found = attempt(task)
-            except MissingAgents as missing:
+            except MissingAgentsError as missing:
                 self._leave_out(missing.names, task)
             else:
                 self._present = tuple(self._links)
@@ -139,25 +144,22 @@ class GossipEngine(LocalEngine):
 
     def _agree_keys(self) -> None:
         """Every agent sends random bytes to each neighbor: both together are the key of their masks."""
-        sent = {name: {near: secrets.token_bytes(KEY_BYTES) for near in self._links[name]} for name in self._links}
-        as_arrays = {
-            (name, near): np.frombuffer(key, dtype=np.uint8) for name, keys in sent.items() for near, key in keys.items()
-        }
-        if any(self._links.values()):
-            self._exchange(LEARN, "flood", lambda sender, receiver: {"key": as_arrays[sender, receiver]})
-        self._keys = {
-            name: {near: b"".join(sent[a][b] for a, b in sorted([(name, near), (near, name)])) for near in nearby}
-            for name, nearby in self._links.items()
-        }
+        own = {(name, near): secrets.token_bytes(KEY_BYTES) for name, nearby in self._links.items() for near in nearby}
+        received = {}
+        if own:
+            received = self._exchange(LEARN, "flood", lambda *link: {"key": np.frombuffer(own[link], dtype=np.uint8)})
+        self._keys = {}
+        for name, nearby in self._links.items():
+            theirs = [parts["key"].tobytes() for parts in received.get(name, [])]
+            pairs = {near: (own[name, near], other) for near, other in zip(nearby, theirs, strict=True)}
+            self._keys[name] = {near: b"".join(pair if name < near else pair[::-1]) for near, pair in pairs.items()}
 
     def _gossip(self, task: str, vectors: dict[str, Vector]) -> Vector:
         """The sum of all vectors, by Horner's rule in the Laplacian."""
         assert self._polynomial is not None
         self._n_sums += 1
         parts = {
-            name: Summation.begin(
-                self._polynomial, contribution(name, vector, self._keys[name], self._n_sums, task)
-            )
+            name: Summation.begin(self._polynomial, contribution(name, vector, self._keys[name], self._n_sums, task))
             for name, vector in vectors.items()
         }
         for k in range(1, self._polynomial.degree + 1):
@@ -176,7 +178,8 @@ class GossipEngine(LocalEngine):
                 name: np.maximum.reduce([vector, *(heard["value"] for heard in received[name])])
                 for name, vector in vectors.items()
             }
-        return _common(task, list(vectors.values()))
+        largest: Vector = _common(task, list(vectors.values()))
+        return largest
 
     def _pass_on(self, task: str, verb: str, own: dict[str, Parts]) -> Parts:
         """What all agents have, at all agents: everybody passes on what it has not passed on yet."""
@@ -194,30 +197,16 @@ class GossipEngine(LocalEngine):
             raise EngineError(f"what was told in task {task!r} has not reached all agents")
         return next(iter(known.values()))
 
-    def _exchange(
-        self, task: str, verb: str, message: Callable[[str, str], Parts]
-    ) -> dict[str, list[Parts]]:
+    def _exchange(self, task: str, verb: str, message: Callable[[str, str], Parts]) -> dict[str, list[Parts]]:
         """Send over all links, both ways, for as many rounds as it takes; what every agent has received."""
         waiting = [(name, near) for name, nearby in self._links.items() for near in nearby]
         received: dict[tuple[str, str], Parts] = {}
         for _ in range(MAX_REPEATS + PATIENCE):
             entry, away = self.ledger.open(task, verb), self._weather.begin_round(task)
             self._count_absences(away)
-            slowest = 0.0
-            for sender, receiver in waiting:
-                if sender in away or receiver in away:
-                    continue
-                parts = message(sender, receiver)
-                arrived, tries, seconds = self._weather.send()
-                slowest = max(slowest, seconds)
-                for _ in range(tries):
-                    entry.book(sender, receiver, sum(array.nbytes for array in parts.values()), up=True)
-                if arrived:
-                    received[sender, receiver] = {item: array.copy() for item, array in parts.items()}
-            self.ledger.seconds += slowest
-            for name in self._links:
-                if name not in away:
-                    entry.attend(name)
+            for name in self._links.keys() - away:
+                entry.attend(name)
+            received |= self._try(entry, [link for link in waiting if not away.intersection(link)], message)
             waiting = [link for link in waiting if link not in received]
             if not waiting:
                 return {name: [received[near, name] for near in nearby] for name, nearby in self._links.items()}
@@ -227,12 +216,26 @@ class GossipEngine(LocalEngine):
             "messages more often"
         )
 
+    def _try(self, entry: Entry, links: Links, message: Callable[[str, str], Parts]) -> dict[tuple[str, str], Parts]:
+        """Send over some links at the same time; what has arrived."""
+        arrived, slowest = {}, 0.0
+        for link in links:
+            parts = message(*link)
+            arrives, tries, seconds = self._weather.send()
+            slowest = max(slowest, seconds)
+            for _ in range(tries):
+                entry.book(*link, sum(array.nbytes for array in parts.values()), up=True)
+            if arrives:
+                arrived[link] = {item: array.copy() for item, array in parts.items()}
+        self.ledger.seconds += slowest
+        return arrived
+
     def _count_absences(self, away: frozenset[str]) -> None:
         for name in self._links:
             self._rounds_away[name] = self._rounds_away[name] + 1 if name in away else 0
         missing = [name for name in self._links if self._rounds_away[name] > PATIENCE]
         if missing:
-            raise MissingAgents(missing)
+            raise MissingAgentsError(missing)
 
     def _leave_out(self, missing: frozenset[str], task: str) -> None:
         """Go on without some agents, if those that are left can still reach each other."""

@@ -78,9 +78,7 @@ class GossipRanks(LinkedRanks):
             self.wait(self._graph.Ineighbor_alltoall(np.ascontiguousarray(sent), received))
         return {
             str(near): (mine + theirs if str(self.rank) < str(near) else theirs + mine)
-            for near, mine, theirs in zip(
-                self.neighbors, map(bytes, sent), map(bytes, received), strict=True
-            )
+            for near, mine, theirs in zip(self.neighbors, map(bytes, sent), map(bytes, received), strict=True)
         }
 
 
