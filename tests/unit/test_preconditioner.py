@@ -27,11 +27,11 @@ def some(seed, size):
 @given(seeds, st.integers(1, 5))
 def test_coordinates_change_neither_values_nor_gradients(seed, size):
     rng, plain, preconditioner = some(seed, size)
-    inside, w = preconditioner.quadratic(plain), rng.standard_normal(size)
+    inside, w = preconditioner.curvature(plain.curvature), rng.standard_normal(size)
     u = preconditioner.root @ w
     np.testing.assert_allclose(preconditioner.weights(u), w, atol=1e-8)
-    assert inside.value(u) == pytest.approx(plain.value(w), abs=1e-6)
-    np.testing.assert_allclose(preconditioner.pull(inside.gradient(u)), plain.gradient(w), atol=1e-6)
+    assert u @ inside @ u == pytest.approx(w @ plain.curvature @ w, abs=1e-6)
+    np.testing.assert_allclose(preconditioner.pull(inside @ u), plain.curvature @ w, atol=1e-6)
     np.testing.assert_allclose(preconditioner.coordinates(w), u)
 
 
@@ -52,7 +52,7 @@ def test_a_round_in_coordinates_is_admm_with_the_preconditioner_in_its_penalty(s
 
 def test_plain_coordinates_are_the_weights():
     _, plain, _ = some(0, 3)
-    np.testing.assert_array_equal(Preconditioner.identity(3).quadratic(plain).curvature, plain.curvature)
+    np.testing.assert_array_equal(Preconditioner.identity(3).curvature(plain.curvature), plain.curvature)
     np.testing.assert_array_equal(Preconditioner.identity(3).weights(plain.moment), plain.moment)
 
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from dsfr.core.consensus.admm import UNKNOWN, RoundInfo
+from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.explain.words import one_line
 from dsfr.engines import Ledger
 
@@ -52,7 +52,7 @@ def show_ledger(ledger: Ledger) -> None:
         for entry in ledger.entries.values()
     ]
     header = ["task", "rounds", "messages", "kB to agents", "kB from agents"]
-    caption = "* one agent's own contribution is seen by the coordinator or a neighbor, not only a sum"
+    caption = "* one agent's own contribution is seen by others, not only a sum"
     show_table("Communication", header, rows, caption=caption)
     _show_agents(ledger)
 
@@ -150,22 +150,21 @@ def describe_round(info: RoundInfo, bounds: Sequence[float]) -> str:
     >>> describe_round(RoundInfo("weights", 3, 1.25, 0.1, 0.02, 1e-3), [1.0, 0.1, 1e-3])
     'weights: round 3, objective 1.25, error 1.0e-03, residuals 1.0e-01 and 2.0e-02  █▆▁'
     """
-    # Without a coordinator nobody knows the objective, and where agents share sums there are no residuals.
-    objective = "" if math.isnan(info.objective) else f"objective {info.objective:.6g}, "
+    # Where agents share sums there are no residuals.
     residuals = (
         f", residuals {info.primal_residual:.1e} and {info.dual_residual:.1e}" if info.primal_residual > 0 else ""
     )
-    told = f"{info.stage}: round {info.round}, {objective}error {info.error_bound:.1e}{residuals}"
+    told = f"{info.stage}: round {info.round}, objective {info.objective:.6g}, error {info.error_bound:.1e}{residuals}"
     return f"{told}  {sparkline(bounds)}".rstrip()
 
 
 def sparkline(values: Sequence[float], width: int = 24) -> str:
-    """The last positive values as blocks, on a logarithmic scale; values nobody knows are left out.
+    """The last positive values as blocks, on a logarithmic scale.
 
     >>> sparkline([1e3, 1e2, 10.0, 1.0])
     '█▆▃▁'
     """
-    logs = [math.log10(value) for value in values if 0 < value < UNKNOWN][-width:]
+    logs = [math.log10(value) for value in values if 0 < value < math.inf][-width:]
     if len(logs) < 2 or max(logs) == min(logs):
         return ""
     return "".join(BLOCKS[round(7 * (log - min(logs)) / (max(logs) - min(logs)))] for log in logs)

@@ -40,10 +40,6 @@ class Agent:
         """Go on with a memory of an earlier time."""
         self._memory = self._carry(memory)
 
-    def keep(self, bundle: Bundle) -> None:
-        """Add to the memory what has arrived from elsewhere."""
-        self._memory = {**self._memory, **self._carry(bundle)}
-
     def _carry(self, bundle: Bundle) -> Bundle:
         return from_bytes(to_bytes(bundle)) if self._serialize else bundle
 

@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def reveals_single_contributions(self) -> bool:
-        """Whether the coordinator or a neighbor saw what single agents contributed."""
+        """Whether others saw what single agents contributed, and not only a sum or a maximum."""
         return self.verb == "gather"
 
     def book(self, sender: str | None, receiver: str | None, n_bytes: int, *, up: bool) -> None:

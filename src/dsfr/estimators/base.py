@@ -17,7 +17,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array, with_dtype
-from dsfr.core.consensus.admm import UNKNOWN
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine, choose_engine
@@ -309,9 +308,8 @@ def _tuned(training: Training, settings: Settings) -> dict[str, float]:
 
 def _not_converged(stage: str, bound: float, settings: Settings) -> str:
     verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
-    told = f"error bound {bound:.1e}" if bound < UNKNOWN else "the error is not known"
     remedy = "raise max_rounds" if settings.sums_only else 'raise max_rounds or take solver="exact"'
     return (
         f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
-        f"({told}). {verdict}; for a better one {remedy}."
+        f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
     )

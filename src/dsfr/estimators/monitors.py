@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from dsfr.core.consensus.admm import UNKNOWN, RoundInfo
+from dsfr.core.consensus.admm import RoundInfo
 
 _NUMBERS = ("objective", "primal_residual", "dual_residual", "error_bound")
 
@@ -19,7 +19,7 @@ def metrics_of(info: RoundInfo) -> dict[str, float]:
     {'weights/primal_residual': 0.1, 'weights/dual_residual': 0.2}
     """
     numbers = {f"{info.stage}/{name}": float(getattr(info, name)) for name in _NUMBERS}
-    return {name: value for name, value in numbers.items() if math.isfinite(value) and abs(value) < UNKNOWN}
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
 def together(*callbacks: Callable[[RoundInfo], None]) -> Callable[[RoundInfo], None]:

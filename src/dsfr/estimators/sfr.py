@@ -86,7 +86,7 @@ class SFRRegressor(DistributedRegressor):
     solver : {"admm", "exact", "decentralized"}, default="admm"
         How agents agree: round by round, none of them sending statistics, as the paper's consensus ADMM does (see
         ``acceleration``); by sums, which give the pooled solution exactly and in few rounds; or without a coordinator,
-        by messages between neighbors in a ``topology`` (the history then has no objective, which nobody knows). A
+        by exact sums through messages between neighbors in a ``topology``: every agent knows all of them. A
         single agent always uses sums.
     rounds : {"many", "few"}, default="many"
         "few" trains in six rounds, for links where a round costs seconds: every agent clusters its own rows, the local
@@ -171,7 +171,7 @@ class SFRRegressor(DistributedRegressor):
     present_ : list of str
         Names of the agents that took part in the last round; ``ledger_.agents`` has the rounds of each.
     agent_models_ : dict of str to Model
-        Every agent's own copy of the model, if ``solver="decentralized"``; ``model_`` is the first one's.
+        Every agent's own copy of the model, if ``solver="decentralized"``; all are equal to ``model_``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

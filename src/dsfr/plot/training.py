@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.core.consensus.admm import UNKNOWN
 from dsfr.engines import Ledger
 from dsfr.model.model import Model
 from dsfr.model.record import record
@@ -102,7 +101,7 @@ def _longest_last(rounds: Sequence[Mapping[str, Any]]) -> str:
 
 def _positive(rounds: Sequence[Mapping[str, Any]], key: str) -> list[tuple[int, float]]:
     """Rounds and values that a logarithmic axis can show; the objective as its distance from the lowest."""
-    known = [(info["round"], info[key]) for info in rounds if info[key] is not None and abs(info[key]) < UNKNOWN]
+    known = [(info["round"], info[key]) for info in rounds if info[key] is not None]
     if key == "objective" and known:
         lowest = min(value for _, value in known)
         known = [(number, value - lowest) for number, value in known]

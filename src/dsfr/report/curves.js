@@ -62,8 +62,8 @@ function fillTraining() {
   show("training", "Training");
   if (history.length) { byId("convergence").hidden = false; onWidth(byId("convergence-charts"), drawConvergence); }
   if (ledger.length) fillTable("ledger", ["task", "rounds", "messages", "kB to agents", "kB from agents"],
-    ledger.map((e) => [e.task + (["gather", "neighbor_sum"].includes(e.verb) ? " *" : ""), e.rounds, e.messages, e.bytes_down / 1e3, e.bytes_up / 1e3]),
-    "* one agent's own contribution is seen by the coordinator or a neighbor, not only a sum");
+    ledger.map((e) => [e.task + (e.verb === "gather" ? " *" : ""), e.rounds, e.messages, e.bytes_down / 1e3, e.bytes_up / 1e3]),
+    "* one agent's own contribution is seen by others, not only a sum");
   if (agents.length) fillTable("agents", ["agent", "rounds", "messages", "kB received", "kB sent"],
     [...agents].sort((a, b) => naturally(a.agent, b.agent)).map((e) => [e.agent, e.rounds, e.messages, e.bytes_received / 1e3, e.bytes_sent / 1e3]));
 }

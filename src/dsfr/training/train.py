@@ -102,7 +102,10 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
             on_round(info)
 
     if settings.solver == "decentralized" and engine.n_agents > 1 and engine.has_coordinator:
-        raise ValueError('solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring"')
+        raise ValueError(
+            'solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring" (or, where '
+            "engines are made by hand, a GossipEngine or an MPIGossipEngine)"
+        )
     several = settings.several_bases or settings.uncertainty
     trained = (_train_mixture if several else _train_one)(engine, settings, history, observe)
     # Every agent knows all reductions, to the bit, and makes the same of them: one computation stands for all.

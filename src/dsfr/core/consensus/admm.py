@@ -37,10 +37,6 @@ class RoundInfo:
     """Which of several rule bases it belongs to, counted from 0."""
 
 
-UNKNOWN = 1e299
-"""A number of a round that is this large says that nobody knows it."""
-
-
 def local_centers(sums: ClusterSums, consensus: Array, state: Array, penalty: float) -> Array:
     """DFCM's local step, paper eq. (26): centers from the agent's sums, held back towards the consensus."""
     return (sums.total + penalty * (2.0 * consensus - state)) / (sums.mass + penalty)[:, None]

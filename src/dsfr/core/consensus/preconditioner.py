@@ -17,7 +17,6 @@ from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.penalties.interpolation_consistency import Pairs, gap_gram
 from dsfr.core.solve.cholesky import cholesky, solve_factored
-from dsfr.core.solve.statistics import Quadratic
 
 N_POINTS = 4000
 
@@ -70,10 +69,6 @@ class Preconditioner:
         """A symmetric matrix of second derivatives in these coordinates: ``R^-T A R^-1``."""
         curvature = self.residual(self.residual(plain).T)
         return (curvature + curvature.T) / 2
-
-    def quadratic(self, plain: Quadratic) -> Quadratic:
-        """A quadratic in these coordinates."""
-        return Quadratic(self.curvature(plain.curvature), self.residual(plain.moment), plain.constant)
 
     def weights(self, value: Array) -> Array:
         """Weights at coordinates ``value``."""
