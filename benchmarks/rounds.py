@@ -3,20 +3,20 @@
 Fifty labels spread over the agents, 5 rules, consistency 0.1, as many pairs as unlabelled rows; the same rules and
 pairs for every variant. The weights after a round of ADMM are the consensus it began with, else those that would be
 returned if it were the last. "stop" is the round in which a solve with tol 1e-4 says that it is done, "error" the
-relative error of the weights there (of the worst copy, without a coordinator), "kB" what was sent until then. A dash
-means not within 3000 rounds. All but the paper's iteration are preconditioned. Three tables: the variants
-with five agents; the default and Anderson's acceleration with 5 to 100 agents; and graphs, over a spanning tree (the
-same rounds, each as many steps as the tree is deep, twice) and without a coordinator (ridge 0.1). Also written:
-rounds.csv with every row, and rounds.png.
+relative error of the weights there, "kB" what was sent until then. A dash means not within 3000 rounds. All but the
+paper's iteration are preconditioned. Three tables: the variants with five agents; the default and
+Anderson's acceleration with 5 to 100 agents; and whole fits over graphs, along a spanning tree and without a
+coordinator, by hops (a message over one link, all links at the same time), kilobytes and seconds in one process.
+Also written: rounds.csv with every row, and rounds.png.
 
     python -m benchmarks.rounds [--seed 0] [--quick]
 """
 
 import argparse
 import csv
+import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from benchmarks.tables import load
 from dsfr.core.consensus.conjugate_residuals import ConjugateResiduals
 from dsfr.core.consensus.preconditioner import Preconditioner
 from dsfr.engines import InProcessEngine
+from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import distances, make_topology
 from dsfr.paper.datasets import hide_labels_by_agent, split_evenly
@@ -46,10 +47,29 @@ VARIANTS = {
 }
 AMONG_MANY = {name: VARIANTS[name] for name in ("Anderson", "conjugate (default)")}
 N_AGENTS = (5, 10, 20, 50, 100)
-GRAPHS = ("complete", "star", "ring", "grid", "geometric")
-MOST_COPIES = 20
+GRAPHS = ("complete", "star", "ring", "line", "grid", "geometric", "erdos-renyi")
+OVER_GRAPHS = {
+    "tree, sums": (NetworkEngine, {"solver": "exact"}),
+    "tree, conjugate": (NetworkEngine, {}),
+    "no coordinator": (GossipEngine, {"solver": "decentralized"}),
+}
 MAX_ROUNDS = 3000
-FIELDS = ("table", "data", "ridge", "agents", "graph", "variant", "1e-2", "1e-4", "1e-6", "stop", "error", "kB")
+FIELDS = (
+    "table",
+    "data",
+    "ridge",
+    "agents",
+    "graph",
+    "variant",
+    "1e-2",
+    "1e-4",
+    "1e-6",
+    "stop",
+    "error",
+    "kB",
+    "hops",
+    "seconds",
+)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -72,23 +92,6 @@ class Recorder:
 
 class DirectRecorder(Recorder, InProcessEngine):
     """Agents that a coordinator reaches directly."""
-
-
-class TreeRecorder(Recorder, NetworkEngine):
-    """Agents that are reached along a tree."""
-
-
-class CopyRecorder(NetworkEngine):
-    """Keeps all agents' copies of the weights in every round without a coordinator."""
-
-    def neighbor_sum(self, task, broadcast, *, maxima=()):
-        """Exchange as ever, and take note."""
-        received = super().neighbor_sum(task, broadcast, maxima=maxima)
-        if task == "start_copies":
-            self.start = self.ledger.bytes
-        if task == "neighbor_weights":
-            self.seen.append((np.array([agent._memory["value"] for agent in self._agents.values()]), self.ledger.bytes))
-        return received
 
 
 def situation(name: str, n_agents: int, seed: int) -> dict[str, Shard]:
@@ -154,27 +157,6 @@ def stop(engine, settings: Settings, rules, shares, population, exact: np.ndarra
     return {"stop": rounds, "error": float(error), "kB": (engine.ledger.bytes - before) / 1e3}
 
 
-def without_coordinator(shards: dict[str, Shard], topology: dict, told: dict) -> dict[str, object]:
-    """Decentralised ADMM for the weights, against the exact solution on the rules that it has found."""
-    engine = CopyRecorder(shards, TASKS, topology)
-    engine.seen = []
-    # Down to 1e-7 it would take long; the stop at 1e-4 is looked up in the history.
-    trained = train(engine, Settings(solver="decentralized", **told | {"tol": 1e-6}))
-    direct = InProcessEngine(shards, TASKS)
-    population = survey(direct, Settings(**told))
-    exact = agree_weights(
-        direct, Settings(solver="exact", **told), trained.predictor.basis, population, lambda _: None
-    ).weights
-    preconditioner = Preconditioner(next(iter(engine._agents.values()))._memory["root"])
-    errors = [max(np.linalg.norm(preconditioner.weights(copy) - exact) for copy in copies) for copies, _ in engine.seen]
-    bounds = np.full(len(errors), np.inf)
-    for info in trained.history:
-        if info.stage == "weights":
-            bounds[info.round - 1] = info.error_bound
-    sent = [n_bytes - engine.start for _, n_bytes in engine.seen]
-    return summary(np.array(errors) / np.linalg.norm(exact), bounds, sent)
-
-
 def variants_table(names, seed: int) -> Iterator[dict[str, object]]:
     for name in names:
         for ridge in (0.1, 1e-3):
@@ -194,7 +176,7 @@ def agents_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
 
 
 def graphs_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
-    told = {"seed": seed, "ridge": 0.1, "max_rounds": MAX_ROUNDS, "tol": 1e-7}
+    """Whole fits over graphs, like with like: a round over a tree is as many hops as it is deep, twice."""
     for name in names:
         for n_agents in counts:
             shards = situation(name, n_agents, seed)
@@ -202,28 +184,34 @@ def graphs_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
                 topology = make_topology(graph, list(shards), seed=seed)
                 depth = max(distances(topology, next(iter(topology))).values())
                 about = {"data": name, "ridge": 0.1, "agents": n_agents, "graph": f"{graph} ({depth})"}
-                rows = dict(with_coordinator(TreeRecorder(shards, TASKS, topology), told, {"tree": {}}))
-                yield about | {"variant": "tree, conjugate"} | rows["tree"]
-                # With many agents it takes long in one process.
-                if n_agents <= MOST_COPIES:
-                    yield about | {"variant": "decentralized"} | without_coordinator(shards, topology, told)
+                for variant, (kind, told) in OVER_GRAPHS.items():
+                    engine = kind(shards, TASKS, topology)
+                    start = time.perf_counter()
+                    trained = train(engine, Settings(seed=seed, ridge=0.1, **told))
+                    assert trained.termination == "converged", (name, n_agents, graph, variant)
+                    hops = engine.ledger.rounds * (2 * depth if kind is NetworkEngine else 1)
+                    cost = {"hops": hops, "kB": engine.ledger.bytes / 1e3, "seconds": time.perf_counter() - start}
+                    yield about | {"variant": variant} | cost
 
 
 def shown(row: dict[str, object]) -> str:
+    if "hops" in row:
+        about = f"{row['data']:<8} {row['ridge']:>6.0e} {row['agents']:>6} {row['graph']:<16} {row['variant']:<22}"
+        return about + f"{row['hops']:>6} hops {row['kB']:>9.0f} kB {row['seconds']:>7.1f} s"
     cells = [str(row[name] or "-") for name in ("1e-2", "1e-4", "1e-6", "stop")]
-    about = f"{row['data']:<8} {row['ridge']:>6.0e} {row['agents']:>6} {row['graph']:<14} {row['variant']:<22}"
+    about = f"{row['data']:<8} {row['ridge']:>6.0e} {row['agents']:>6} {row['graph']:<16} {row['variant']:<22}"
     error = f"{row['error']:.1e}" if "error" in row else ""
     return about + " ".join(f"{cell:>6}" for cell in cells) + f" {error:>8} {row['kB']:>9.0f}"
 
 
 def draw(rows: list[dict[str, object]]) -> None:
-    """Rounds against agents, and rounds without a coordinator by graph."""
+    """Rounds against agents, and hops by graph."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", sharey=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for shift, name in enumerate(dict.fromkeys(row["data"] for row in rows)):
         for variant, line in zip(AMONG_MANY, (":", "-"), strict=True):
             chosen = [r for r in rows if (r["table"], r["data"], r["variant"]) == ("agents", name, variant)]
@@ -232,17 +220,17 @@ def draw(rows: list[dict[str, object]]) -> None:
     left.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
     left.set_title("with a coordinator: conjugate residuals (solid), Anderson's ADMM (dotted)")
     left.legend(title="data")
-    graphs = [r for r in rows if r["table"] == "graphs" and r["variant"] == "decentralized"]
+    graphs = [r for r in rows if r["table"] == "graphs" and r["data"] == "airfoil"]
     labels = list(dict.fromkeys(r["graph"].split()[0] for r in graphs))
-    for n_agents, marker in zip(sorted({r["agents"] for r in graphs}), "os^", strict=False):
-        for shift, name in enumerate(dict.fromkeys(r["data"] for r in graphs)):
-            chosen = [r for r in graphs if r["agents"] == n_agents and r["data"] == name and r["1e-4"]]
-            x = [labels.index(r["graph"].split()[0]) + 0.12 * (shift - 2) for r in chosen]
-            right.plot(x, [r["1e-4"] for r in chosen], marker, color=f"C{shift}")
-        right.plot([], [], marker, color="gray", label=f"{n_agents} agents")
-    right.set_xticks(range(len(labels)), labels)
-    right.set_title("without one, by graph (colours as on the left)")
-    right.legend()
+    for shift, variant in enumerate(OVER_GRAPHS):
+        for n_agents, marker in zip(sorted({r["agents"] for r in graphs}), "os^", strict=False):
+            chosen = [r for r in graphs if r["agents"] == n_agents and r["variant"] == variant]
+            x = [labels.index(r["graph"].split()[0]) + 0.2 * (shift - 1) for r in chosen]
+            label = f"{variant}, {n_agents} agents"
+            right.plot(x, [r["hops"] for r in chosen], marker, color=f"C{shift}", markersize=5, label=label)
+    right.set_xticks(range(len(labels)), labels, rotation=20)
+    right.set(yscale="log", ylabel="hops of a whole fit", title="over graphs: airfoil")
+    right.legend(fontsize=7)
     figure.savefig(RESULTS / "rounds.png", dpi=110)
 
 
@@ -252,19 +240,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="airfoil only, few agents, nothing stored")
     arguments = parser.parse_args()
     names, counts = (NAMES[:1], (5, 10)) if arguments.quick else (NAMES, N_AGENTS)
-    graph_counts, largest = ((5,), ()) if arguments.quick else ((5, 20), NAMES[:1])
+    graph_counts = (5,) if arguments.quick else (5, 20, 50)
     tables = {
         "variants": variants_table(names, arguments.seed),
         "agents": agents_table(names, counts, arguments.seed),
-        "graphs": chain(
-            graphs_table(names, graph_counts, arguments.seed), graphs_table(largest, (100,), arguments.seed)
-        ),
+        "graphs": graphs_table(names, graph_counts, arguments.seed),
     }
     print(f"dsfr {dsfr.__version__}, 50 labels, seed {arguments.seed}; graph (depth of its tree)")
     header = " ".join(f"{cell:>6}" for cell in ("1e-2", "1e-4", "1e-6", "stop"))
     stored = []
     for table, rows in tables.items():
-        print(f"\n{'data':<8} {'ridge':>6} {'agents':>6} {'graph':<14} {'variant':<22}{header} {'error':>8} {'kB':>9}")
+        print(f"\n{'data':<8} {'ridge':>6} {'agents':>6} {'graph':<16} {'variant':<22}{header} {'error':>8} {'kB':>9}")
         for row in rows:
             stored.append({"table": table} | row)
             print(shown(row), flush=True)

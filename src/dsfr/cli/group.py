@@ -18,8 +18,8 @@ from dsfr import __version__
 
 SOLVERS = ("admm", "exact", "decentralized")
 TOPOLOGY_HELP = (
-    "Messages along links only: complete, star, ring, grid, geometric, erdos-renyi, barabasi-albert, or a file with "
-    "two agents per line.  [default: all talk to a coordinator]"
+    "Messages along links only: complete, star, line, ring, grid, geometric, erdos-renyi, barabasi-albert, or a file "
+    "with two agents per line.  [default: all talk to a coordinator]"
 )
 
 OPTION_OF = {"n_rules": "rules", "n_agents": "agents", "n_labels": "labels", "n_pairs": "pairs", "coverage": "interval"}

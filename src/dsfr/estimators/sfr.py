@@ -91,7 +91,7 @@ class SFRRegressor(DistributedRegressor):
     rounds : {"many", "few"}, default="many"
         "few" trains in six rounds, for links where a round costs seconds: every agent clusters its own rows, the local
         centers (which the coordinator sees one by one) are merged and refined twice, and everything else is sums. The
-        centers are then not fully converged; ``solver`` does not matter.
+        centers are then not fully converged; of ``solver`` only "decentralized" matters.
     width_pooling : {"exact", "paper"}, default="exact"
         Widths over agents: those of the pooled rows, or the paper's average of local variances (about the agreed
         centers where agents have none of their own, that is unless centers are agreed by ADMM).
@@ -128,9 +128,9 @@ class SFRRegressor(DistributedRegressor):
         With "dask", ``fit`` takes a dask data frame and series; every partition is an agent, or with ``n_agents`` > 1
         partitions are grouped into so many.
     topology : str, path, networkx.Graph or list of pairs, default=None
-        Who is linked to whom, if messages can only go along links: "complete", "star", "ring", "grid", "geometric",
-        "erdos-renyi", "barabasi-albert", a file with two names per line, a graph, or its edges. Nodes are names of
-        agents, or numbers in the order of ``agents_``. None: a coordinator reaches every agent.
+        Who is linked to whom, if messages can only go along links: "complete", "star", "line", "ring", "grid",
+        "geometric", "erdos-renyi", "barabasi-albert", a file with two names per line, a graph, or its edges. Nodes are
+        names of agents, or numbers in the order of ``agents_``. None: a coordinator reaches every agent.
     faults : Faults, default=None
         Agents that are away and messages that are lost, to try out what happens then; see `dsfr.Faults`.
     min_agents : int, default=1
