@@ -47,6 +47,7 @@ VARIANTS = {
 }
 AMONG_MANY = {name: VARIANTS[name] for name in ("Anderson", "conjugate (default)")}
 N_AGENTS = (5, 10, 20, 50, 100)
+ON_GRAPHS = ("airfoil", "ccpp")
 GRAPHS = ("complete", "star", "ring", "line", "grid", "geometric", "erdos-renyi")
 OVER_GRAPHS = {
     "tree, sums": (NetworkEngine, {"solver": "exact"}),
@@ -244,7 +245,7 @@ def main() -> None:
     tables = {
         "variants": variants_table(names, arguments.seed),
         "agents": agents_table(names, counts, arguments.seed),
-        "graphs": graphs_table(names, graph_counts, arguments.seed),
+        "graphs": graphs_table(names[:1] if arguments.quick else ON_GRAPHS, graph_counts, arguments.seed),
     }
     print(f"dsfr {dsfr.__version__}, 50 labels, seed {arguments.seed}; graph (depth of its tree)")
     header = " ".join(f"{cell:>6}" for cell in ("1e-2", "1e-4", "1e-6", "stop"))

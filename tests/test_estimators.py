@@ -375,7 +375,7 @@ def test_agents_without_a_coordinator_may_run_out_of_rounds(table):
 
 def test_an_agent_that_never_returns_is_told_of_also_without_a_coordinator(table):
     X, _, y = table
-    faults = Faults(absences=[Absence("2", 3, task="statistics")])
+    faults = Faults(absences=[Absence("2", 2, task="statistics")])
     model = SFRRegressor(n_agents=5, solver="decentralized", topology="ring", faults=faults, random_state=0)
     with pytest.warns(UserWarning, match=r"were missing in the last round: 2\. The model is that of the others"):
         model.fit(X, y)
