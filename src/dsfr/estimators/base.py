@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -23,6 +22,7 @@ from dsfr.engines import Engine, choose_engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
 from dsfr.estimators.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.estimators.parameters import training_seed
+from dsfr.estimators.training_warnings import training_warnings
 from dsfr.model.model import Model
 from dsfr.model.record import record
 from dsfr.training import TASKS, Settings, Training, make_shards, train
@@ -103,13 +103,13 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
 
     def _train_over(self, engine: Engine, settings: Settings, agents: list[str], watch: Stopwatch) -> Self:
         training = train(engine, settings, self.on_round)
-        self.fit_report_ = watch.report(training.n_samples)
+        self.fit_report_ = watch.report(training.n_samples + training.n_duplicates)
         self.ledger_ = engine.ledger
         self.agents_ = agents
         self.present_ = list(engine.present)
         self._keep(training, settings)
         missing = [name for name in self.agents_ if name not in self.present_]
-        for category, message in _complaints(training, settings, engine.n_agents, missing):
+        for category, message in training_warnings(training, settings, engine.n_agents, missing):
             warnings.warn(message, category, stacklevel=3)
         return self
 
@@ -234,6 +234,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def _keep(self, training: Training, settings: Settings) -> None:
         self.history_ = training.history
         self.termination_ = training.termination
+        self.n_duplicates_ = training.n_duplicates
         self.n_rounds_ = self.ledger_.rounds
         self.model_ = self._model(training.predictor, training, settings)
         for name in ("agent_models_", "tuned_", "models_"):
@@ -268,34 +269,6 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         )
 
 
-def _complaints(
-    training: Training, settings: Settings, n_agents: int, missing: Sequence[str]
-) -> Iterator[tuple[type[Warning], str]]:
-    """What a person should know of a training that went otherwise than asked, and the kind of warning it is."""
-    for stage in training.unconverged:
-        bounds = [info.error_bound for info in training.history if info.stage == stage]
-        yield ConvergenceWarning, _not_converged(stage, bounds[-1], settings)
-    if missing:
-        yield (
-            UserWarning,
-            f"{len(missing)} of {n_agents} agents were missing in the last round: {', '.join(missing)}. "
-            "The model is that of the others; ledger_.agents tells how many rounds each took part in.",
-        )
-    if training.odd_target is not None:
-        value, limit = training.odd_target
-        yield (
-            UserWarning,
-            f"a target of {value:g} is far off all others and counted as {limit:g}. Make it NaN if it stands for a "
-            "missing value, or correct it.",
-        )
-    if settings.refresh_pairs and n_agents == 1:
-        yield (
-            UserWarning,
-            "refresh_pairs=True had no effect: a single agent solves for the weights once, so pairs are drawn once. "
-            "Use several agents, or leave it out.",
-        )
-
-
 def _tuned(training: Training, settings: Settings) -> dict[str, float]:
     """What tuning has chosen, by the names of the parameters."""
     weight = {"icr": "consistency", "graph": "smoothness"}.get(settings.unlabeled or "")
@@ -304,12 +277,3 @@ def _tuned(training: Training, settings: Settings) -> dict[str, float]:
         return {"ridge": settings.ridge} | ({weight: settings.unlabeled_weight} if weight else {})
     chosen = {"ridge": tuned.ridge} | ({weight: tuned.unlabeled_weight} if weight else {})
     return chosen | {"noise": tuned.noise * training.predictor.target_scale, "log_evidence": tuned.log_evidence}
-
-
-def _not_converged(stage: str, bound: float, settings: Settings) -> str:
-    verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
-    remedy = "raise max_rounds" if settings.sums_only else 'raise max_rounds or take solver="exact"'
-    return (
-        f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
-        f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
-    )

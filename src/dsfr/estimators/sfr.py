@@ -44,9 +44,9 @@ class SFRRegressor(DistributedRegressor):
         its default. ``n_rules`` then is the smallest number of rules that is tried.
     tune : {"evidence", "loo", None}, default=None
         "evidence" chooses ``ridge`` and the weight of the penalty (``consistency`` or ``smoothness``) by the marginal
-        likelihood of the labels, from the summed statistics alone: no label is held out, nothing more is sent, and the
-        values given for these are not used. "loo" chooses them by leave-one-out errors, in two more rounds. The weights
-        then come from sums, whatever the solver. ``tuned_`` has what was chosen.
+        likelihood of the labels, from the summed statistics alone: no label is held out, and the values given for these
+        are not used. "loo" chooses them by leave-one-out errors, in two more rounds. The weights then come from sums,
+        whatever the solver. Duplicate rows count once, see ``n_duplicates_``. ``tuned_`` has what was chosen.
     n_models : int, "auto" or None, default=None
         Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
         different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
@@ -162,6 +162,8 @@ class SFRRegressor(DistributedRegressor):
     tuned_ : dict of str to float
         With ``tune``: the chosen ridge, weight of the penalty, noise (standard deviation, in the target's units) and
         log evidence; the values given if the labels do not vary. Of several models, those of the strongest.
+    n_duplicates_ : int
+        With ``tune``, ``uncertainty`` or ``relevance="evidence"``: rows left out as duplicates of others; else 0.
     models_ : list of dict
         With several models: share in the average, agreement with it (R^2 over all rows), number of rules,
         ``width_scale``, whether pairs are near ones, ridge, weight of the penalty, and score (log evidence, or its

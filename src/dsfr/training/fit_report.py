@@ -13,6 +13,11 @@ from dsfr.storage.bundles import Bundle
 
 STAGES = {
     "survey": (
+        "count_duplicates",
+        "weigh_duplicates",
+        "drop_duplicates",
+        "mark_labels",
+        "drop_matched",
         "measure",
         "tally",
         "spread_within",
@@ -28,6 +33,7 @@ STAGES = {
 }
 """Stages of a training and their tasks; what the coordinator does and what is not listed is the stage "other"."""
 PASSES = {
+    "count_duplicates": 3,
     "measure": 1,
     "tally": 1,
     "spread_within": 1,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
 from dsfr.core.scaling.affine import Ranges
@@ -112,6 +113,39 @@ class LimitedRows(OfRows):
                 yield self.limits.clip(X[part]), np.clip(y[part], *self.target_limits)
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctRows(OfRows):
+    """Rows of another source without some that are duplicates of others, `LIMITED_ROWS` or a few more at a time."""
+
+    rows: Rows
+    packed: npt.NDArray[np.uint8]
+    """Whether each row is kept, eight to a byte."""
+    n_samples: int
+    n_labeled: int
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows that are kept, in whole chunks of `SUM_ROWS`."""
+        kept = np.unpackbits(self.packed, count=self.rows.n_samples).view(bool)
+        waiting, start = [(np.empty((0, self.n_features)), np.empty(0))], 0
+        for X, y in self.rows.batches():
+            for part in row_blocks(len(y), LIMITED_ROWS):
+                here = kept[start + part.start : start + part.stop]
+                waiting.append((X[part][here], y[part][here]))
+                if sum(len(targets) for _, targets in waiting) >= LIMITED_ROWS:
+                    X_kept, y_kept = _joined(waiting)
+                    whole = len(y_kept) - len(y_kept) % SUM_ROWS
+                    yield X_kept[:whole], y_kept[:whole]
+                    waiting = [(X_kept[whole:], y_kept[whole:])]
+            start += len(y)
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    """Batches as one; an empty one does not decide the precision of the others."""
+    filled = [batch for batch in batches if len(batch[1])] or batches[:1]
+    return np.concatenate([X for X, _ in filled]), np.concatenate([y for _, y in filled])
+
+
 def pick(rows: Rows, wanted: IntArray, *, unlabeled: bool = False) -> Array:
     """Features of the rows with the given numbers (sorted, counted from 0), in one pass.
 
@@ -136,7 +170,9 @@ def collect(rows: Rows) -> Batch:
     """
     if isinstance(rows, ArrayRows):
         return rows.X, rows.y
-    source = rows.rows if isinstance(rows, LimitedRows) else rows
+    source = rows
+    while isinstance(source, LimitedRows | DistinctRows):
+        source = source.rows
     if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
         raise ValueError(
             f"a graph needs all rows in memory, and {rows.n_samples} are streamed from files (at most "

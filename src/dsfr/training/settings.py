@@ -133,6 +133,11 @@ class Settings:
         return self.n_rules if self.n_models == "auto" else self.n_rules * 2 ** ((int(self.n_models) - 1) // 2)
 
     @property
+    def merges_duplicates(self) -> bool:
+        """Whether duplicate rows count once: where labels choose, or tell how sure a model is."""
+        return self.tune is not None or self.uncertainty or self.relevance == "evidence"
+
+    @property
     def unlabeled_weight(self) -> float:
         """Weight of the penalty on unlabelled rows."""
         return {"icr": self.consistency, "graph": self.smoothness, None: 0.0}[self.unlabeled]

@@ -28,6 +28,7 @@ class Purpose(IntEnum):
     NODES = 3
     PRECONDITIONER = 4
     SAMPLE = 5
+    DUPLICATES = 6
 
 
 @dataclass(frozen=True, slots=True)

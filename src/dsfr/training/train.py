@@ -15,8 +15,10 @@ from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.solve.evidence import Tuned
 from dsfr.engines import Engine, Tasks
+from dsfr.training import duplicates, shared_rows
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
+from dsfr.training.distinct_rows import without_duplicates
 from dsfr.training.ensemble import calibration, relevance, rule_bases
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
@@ -47,10 +49,15 @@ _TASKS: Tasks = {
     "stack": rule_bases.stack,
     "compare": calibration.compare,
 }
-TASKS: Tasks = {name: robust.within_limits(task) for name, task in _TASKS.items()} | {
+TASKS: Tasks = {name: without_duplicates(robust.within_limits(task)) for name, task in _TASKS.items()} | {
     "identify": survey.identify,
+    "count_duplicates": duplicates.count_duplicates,
+    "weigh_duplicates": duplicates.weigh_duplicates,
+    "drop_duplicates": duplicates.drop_duplicates,
+    "mark_labels": shared_rows.mark_labels,
+    "drop_matched": shared_rows.drop_matched,
     "measure": survey.measure,  # begins a training: limits of an earlier one are none of its own
-    "score": calibration.score,
+    "score": without_duplicates(calibration.score),
     "tally_errors": calibration.tally_errors,
 }
 """Everything an agent can be asked to do."""
@@ -78,6 +85,8 @@ class Training:
     """A target that is hardly meant as it stands, and what it counted as."""
     copies: dict[str, Predictor] = field(default_factory=dict)
     """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
+    n_duplicates: int = 0
+    """Rows that were left out as duplicates of others."""
 
     @property
     def termination(self) -> str:
@@ -106,17 +115,19 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
             'solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring" (or, where '
             "engines are made by hand, a GossipEngine or an MPIGossipEngine)"
         )
-    several = settings.several_bases or settings.uncertainty
-    trained = (_train_mixture if several else _train_one)(engine, settings, history, observe)
+    n_duplicates = duplicates.agree_duplicates(engine, settings) if settings.merges_duplicates else 0
+    train_model = _train_mixture if settings.several_bases or settings.uncertainty else _train_single
+    trained = train_model(engine, settings, history, observe)
     # Every agent knows all reductions, to the bit, and makes the same of them: one computation stands for all.
     holders = () if engine.has_coordinator else (name for name in engine.own_agents if name in engine.present)
-    return replace(trained, copies={name: replace(trained.predictor) for name in holders})
+    copies = {name: replace(trained.predictor) for name in holders}
+    return replace(trained, copies=copies, n_duplicates=n_duplicates)
 
 
-def _train_one(
+def _train_single(
     engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
 ) -> Training:
-    """A single rule base, or wavelets."""
+    """One basis and its weights."""
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found = weights.agree_weights(engine, settings, basis, population, observe, shares=shares)

@@ -70,7 +70,7 @@ class Scores:
         if wanted > n:
             raise ValueError(
                 f"coverage={coverage:g} needs at least {int(np.ceil(coverage / (1.0 - coverage) - 1e-9))} labelled "
-                f"rows, and the model has seen {int(n)}: ask for less, or label more rows"
+                f"rows, and the model has seen {int(n)} (duplicates count once): ask for less, or label more rows"
             )
         return float(self.thresholds[int(np.argmax(self.counts >= wanted))])
 

@@ -1,5 +1,7 @@
 """Leave-one-out in closed form: what each label's prediction would have been without that label."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
@@ -9,16 +11,32 @@ from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.solve.statistics import Quadratic
 
 
-def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array) -> Array:
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Of every row, those that are left out with it, itself included: their number and the sum of their residuals."""
+
+    size: Array
+    residual_sum: Array
+
+
+def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array, together: Together | None = None) -> Array:
     """``(y_i - h_i'w) / (1 - h_i' C^-1 h_i)`` of rows with features ``H``, given the factor of ``C``; shape (n,).
 
     By the Sherman-Morrison formula this is the residual of row i after a fit without its label. Rules, scaling and the
     penalty on unlabelled rows stay as they are: they do not depend on one label.
+
+    With ``together``, rows with equal (or nearly equal) features are left out in groups. A group of m rows with
+    leverage ``l`` each and residuals that sum to ``s`` has ``y_i - h_i'w + l s / (1 - m l)``, by Woodbury's formula.
     """
     root = solve_triangular(factor, H.T, trans="T")
     leverage = np.einsum("pn,pn->n", root, root)
     # A label that alone decides its prediction has leverage 1, or more by rounding.
-    residuals: Array = (y - H @ weights) / np.maximum(1.0 - leverage, np.finfo(np.float64).eps)
+    least = np.finfo(np.float64).eps
+    if together is not None:
+        share = leverage / np.maximum(1.0 - together.size * leverage, least)
+        left: Array = y - H @ weights + share * together.residual_sum
+        return left
+    residuals: Array = (y - H @ weights) / np.maximum(1.0 - leverage, least)
     return residuals
 
 

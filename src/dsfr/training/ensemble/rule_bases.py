@@ -29,7 +29,7 @@ from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
-from dsfr.training.weights.leave_one_out import labeled_blocks
+from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
 from dsfr.training.weights.weights import Solution, agree_weights
 
 WIDER = 2.25
@@ -211,10 +211,14 @@ def told_base(broadcast: Bundle, number: int) -> Bundle:
 def left_out_predictions(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
     """Leave-one-out predictions by every rule base (one column each) and targets of labelled rows, block by block."""
     bases = [told_base(broadcast, i) for i in range(len(broadcast["shares"]))]
+    groups = [LabelGroups.of(shard, memory, base, base["weights"][:, None]) for base in bases]
+    passed = 0
     for blocks in zip(*(labeled_blocks(shard, memory, base) for base in bases), strict=True):
         y = blocks[0][1]
+        together = [None if own is None else own.together(passed, passed + len(y), 0) for own in groups]
         columns = [
-            y - left_out_residuals(H, y, base["factor"], base["weights"])
-            for (H, _), base in zip(blocks, bases, strict=True)
+            y - left_out_residuals(H, y, base["factor"], base["weights"], others)
+            for (H, _), base, others in zip(blocks, bases, together, strict=True)
         ]
+        passed += len(y)
         yield np.stack(columns, axis=1), y

@@ -13,6 +13,7 @@ from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
+from dsfr.training.distinct_rows import NOTES, distinct_shard
 from dsfr.training.messages import scalar
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose, Shard
@@ -50,6 +51,8 @@ def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, B
 
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
+    notes = {name: memory[name] for name in NOTES if name in memory} if "distinct" in broadcast else {}
+    shard = distinct_shard(shard, notes)
     ranges, target = Ranges.none(shard.n_features), Ranges.none(1)
     for X, y in shard.batches():
         for part in each_chunk(lambda chunk, X=X: Ranges.of(X[chunk]), len(X), SUM_ROWS):  # type: ignore[misc]
@@ -64,7 +67,7 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
         "minus_target_low": -target.low,
         "ticket": scalar(_ticket(shard, int(broadcast["seed"]))),
     }
-    return {"seed": broadcast["seed"]}, contribution
+    return {"seed": broadcast["seed"], **notes}, contribution
 
 
 def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -135,6 +138,8 @@ def first_look(engine: Engine, settings: Settings) -> FirstLook:
 def ask(settings: Settings) -> Bundle:
     """What `measure` needs to know."""
     message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
+    if settings.merges_duplicates:
+        message["distinct"] = scalar(1.0)
     return message if settings.feature_ranges is None else message | {"declared": scalar(1.0)}
 
 

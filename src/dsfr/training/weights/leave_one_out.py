@@ -6,14 +6,15 @@ Two rounds, the second on a finer grid about the best of the first. Only sums of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, Tuned
-from dsfr.core.solve.leave_one_out import left_out_residuals
+from dsfr.core.solve.leave_one_out import Together, left_out_residuals
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -35,10 +36,15 @@ def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     total = unpack_statistics(packed)
     solved = [_solve(total, weight, ridge) for weight, ridge in broadcast["candidates"]]
     errors = np.array([0.0 if candidate is not None else HOPELESS for candidate in solved])
+    zeros = np.zeros(len(total.moment))
+    weights = np.stack([zeros if candidate is None else candidate[1] for candidate in solved], axis=1)
+    groups, passed = LabelGroups.of(shard, memory, broadcast, weights), 0
     for H, y in labeled_blocks(shard, memory, broadcast):
         for i, candidate in enumerate(solved):
             if candidate is not None:
-                errors[i] += np.sum(left_out_residuals(H, y, *candidate) ** 2)
+                together = None if groups is None else groups.together(passed, passed + len(y), i)
+                errors[i] += np.sum(left_out_residuals(H, y, *candidate, together) ** 2)
+        passed += len(y)
     return memory, {"errors": errors}
 
 
@@ -51,6 +57,35 @@ def labeled_blocks(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[
             labeled = ~np.isnan(y[block])
             if labeled.any():
                 yield basis.features(scale_features(X[block][labeled], ranges)), (y[block][labeled] - mean) / scale
+
+
+@dataclass(frozen=True, slots=True)
+class LabelGroups:
+    """Labelled rows that are left out together, and the sums of their residuals under several weights."""
+
+    groups: IntArray
+    """A number for every labelled row; shape (n,)."""
+    size: Array
+    residual_sums: Array
+    """Of every group, a column for each weights; shape (g, c)."""
+
+    @classmethod
+    def of(cls, shard: Shard, memory: Bundle, broadcast: Bundle, weights: Array) -> LabelGroups | None:
+        """From one pass over the labelled rows, with a column of ``weights`` each; None if rows are left out alone."""
+        if "label_groups" not in memory:
+            return None
+        groups, passed = memory["label_groups"], 0
+        size = np.bincount(groups).astype(np.float64)
+        sums = np.zeros((len(size), weights.shape[1]))
+        for H, y in labeled_blocks(shard, memory, broadcast):
+            np.add.at(sums, groups[passed : passed + len(y)], y[:, None] - H @ weights)
+            passed += len(y)
+        return cls(groups, size, sums)
+
+    def together(self, start: int, stop: int, column: int) -> Together:
+        """What is left out with each of consecutive labelled rows."""
+        groups = self.groups[start:stop]
+        return Together(self.size[groups], self.residual_sums[groups, column])
 
 
 def minimize_left_out(engine: Engine, broadcast: Bundle, total: Statistics) -> Tuned | None:
