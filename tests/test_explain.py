@@ -147,7 +147,7 @@ def test_what_is_left_out_of_a_line_moves_it_by_less_than_the_threshold(seed):
 
 
 @given(seed=seeds, width_scale=st.sampled_from([1.0, 2.0]))
-def test_stand_in_rows_have_the_model_s_mean_and_spread_and_lie_within_its_ranges(seed, width_scale):
+def test_synthetic_rows_have_the_model_s_mean_and_spread_and_lie_within_its_ranges(seed, width_scale):
     predictor = predictor_of(seed, width=0.2)
     predictor.basis.centers[:] *= 0.3
     base = RuleBase.of([(1.0, predictor)], [width_scale])

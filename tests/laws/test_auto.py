@@ -80,5 +80,5 @@ def test_irrelevant_features_are_remembered_as_wide_as_they_are(tmp_path, n_mode
     X = rng.random((600, 10))  # Friedman's function depends on the first five
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     model = dsfr.load(SFRRegressor(auto=True, n_models=n_models, random_state=0).fit(X, y).save(tmp_path / "m.dsfr"))
-    remembered = model.rule_base.stand_in_rows().std(axis=0)
+    remembered = model.rule_base.synthetic_rows().std(axis=0)
     np.testing.assert_allclose(remembered, X.std(axis=0), rtol=0.15)
