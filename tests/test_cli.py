@@ -397,7 +397,7 @@ def test_options_that_cannot_be_met_are_refused(table, tmp_path):
     assert "exclude each other" in refused(*fit, "--agents", 2, "--agent-column", "site")
     assert "no column 'where'" in refused(*fit, "--agent-column", "where")
     assert "no column 'where'" in refused(*fit, "--ignore", "where")
-    assert "lacks the column(s) where" in refused(*fit, "--features", "where")
+    assert "has no column where" in refused(*fit, "--features", "where")
     assert "names one that is the target" in refused(*fit, "--features", "speed,noise")
     assert "or ignored" in refused(*fit, "--features", "speed", "--ignore", "speed")
     assert "must be one character" in refused(*fit, "--delimiter", ";;")

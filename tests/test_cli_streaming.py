@@ -14,7 +14,7 @@ import pytest
 import dsfr
 from dsfr.cli.console import FitWatch
 from dsfr.core.consensus.admm import RoundInfo
-from dsfr.pipeline import fit
+from dsfr.io import agent_rows
 from tests.tables import make_table
 from tests.test_cli import refused, run
 
@@ -75,8 +75,7 @@ def test_a_folder_gives_the_model_of_the_same_rows_in_one_file(frame, folder, ta
 def test_a_large_file_is_streamed_and_gives_the_same(table, frame, tmp_path, monkeypatch):
     told = ("--target", "noise", "--ignore", "site", "--agents", 2, "-o")
     assert run("fit", table, *told, tmp_path / "whole.dsfr").exit_code == 0
-    monkeypatch.setattr(fit, "STREAMED_BYTES", 100)
-    assert fit.is_streamed(table)
+    monkeypatch.setattr(agent_rows, "MEMORY_BYTES", 100)
     assert run("fit", table, *told, tmp_path / "streamed.dsfr").exit_code == 0
     whole, streamed = (dsfr.load(tmp_path / f"{name}.dsfr") for name in ("whole", "streamed"))
     np.testing.assert_array_equal(whole.predict(frame), streamed.predict(frame))
@@ -120,7 +119,7 @@ def write_parts(folder, *texts):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ((), "has no file of rows: their names end in .parquet"),
+        ((), "has no file of rows: their names end in .csv"),
         (("a,y\n1,2\n", "a,y\n1,2\nx,3\n"), "'x' in row 2 of part-1.csv"),
         (("a,y\n1,2\n", "a,y\n1,2\n2,many\n"), "'many' in row 2 of part-1.csv"),
         (("a,y\n1,2\n", "a,y\n,3\n"), "column 'a' has 1 missing value(s), the first in row 1 of part-1.csv"),

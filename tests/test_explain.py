@@ -52,7 +52,7 @@ def average_of(seed, n_members=3, n_rules=4):
     members = [replace(predictor, limits=limits) for predictor in (first, *others)]
     scores = Scores(np.sort(rng.exponential(size=30)), np.arange(1.0, 31.0))
     mixture = Mixture(tuple(map(Member, members, rng.dirichlet(np.ones(n_members)).tolist())), scores)
-    return Model(mixture.strongest, ("x0", "x1", "x2"), mixture=mixture)
+    return Model(mixture, ("x0", "x1", "x2"))
 
 
 def rows_of(seed, predictor, n_rows=200):
@@ -61,8 +61,8 @@ def rows_of(seed, predictor, n_rows=200):
     return low + (high - low) * rng.uniform(-0.2, 1.2, (n_rows, len(low)))
 
 
-def model_of(*predictors):
-    return Model(predictors[0], tuple(f"x{j}" for j in range(predictors[0].n_features)))
+def model_of(predictor):
+    return Model(Mixture.of(predictor), tuple(f"x{j}" for j in range(predictor.n_features)))
 
 
 @given(seed=seeds, n_members=st.integers(1, 3), n_rules=st.integers(1, 6), far=st.sampled_from([1.0, 30.0]))
@@ -80,7 +80,7 @@ def test_contributions_add_up_to_the_prediction(seed, n_members, n_rules, far):
 
 
 def test_at_the_typical_row_features_add_nothing():
-    base = RuleBase.of([(1.0, predictor_of(3))])
+    base = RuleBase.of([Member(predictor_of(3), 1.0)])
     parts = contributions(base, base.typical_row)
     np.testing.assert_allclose(parts.by_feature, 0.0, atol=1e-9)
 
@@ -150,7 +150,7 @@ def test_what_is_left_out_of_a_line_moves_it_by_less_than_the_threshold(seed):
 def test_synthetic_rows_have_the_model_s_mean_and_spread_and_lie_within_its_ranges(seed, width_scale):
     predictor = predictor_of(seed, width=0.2)
     predictor.basis.centers[:] *= 0.3
-    base = RuleBase.of([(1.0, predictor)], [width_scale])
+    base = RuleBase.of([Member(predictor, 1.0)], [width_scale])
     rows = base.synthetic_rows()
     assert (rows >= predictor.ranges.low).all()
     assert (rows <= predictor.ranges.high).all()
@@ -172,7 +172,7 @@ def test_of_several_models_the_strongest_is_explained_unless_all_are_asked_for(s
         assert (rule.consequent(), rule.share) == (own.consequent(), pytest.approx(own.share))
     every = model.explain(all_models=True)
     assert [rule.member for rule in every] == sorted(rule.member for rule in every)
-    assert len(every) == sum(len(predictor.shares) for _, predictor in model.members)
+    assert len(every) == sum(len(member.predictor.shares) for member in model.members)
     assert sum(rule.share for rule in every) == pytest.approx(3.0)
 
 
@@ -185,7 +185,7 @@ def test_an_average_is_simplified_member_by_member(seed):
     assert result.sets[1] < result.sets[0]
     moved = result.model.predict(X) - model.predict(X)
     assert result.change == pytest.approx(np.sqrt(np.mean(moved**2)) / model.predictor.target_scale)
-    assert [share for share, _ in result.model.members] == [share for share, _ in model.members]
+    assert [member.share for member in result.model.members] == [member.share for member in model.members]
     assert result.model.half_widths([0.9]) == {}  # it has other errors than the ones that were counted
     assert model.simplify(X, similarity=1.0, min_strength=0.0).model is model
 
@@ -202,7 +202,7 @@ def test_an_interval_is_told_where_the_model_knows_it():
 def test_without_all_features_that_a_rule_leaves_out_it_fires_nearly_alike(seed, n_features, n_rules):
     predictor = predictor_of(seed, n_rules, n_features, width=3.0)
     X = rows_of(seed, predictor)
-    fired, Z = RuleBase.of([(1.0, predictor)]).strengths(X), scale_features(X, predictor.ranges)
+    fired, Z = RuleBase.of(Mixture.of(predictor).members).strengths(X), scale_features(X, predictor.ranges)
     for k, rule in enumerate(model_of(predictor).explain(X)):
         seen = np.where(rule.matters, predictor.basis.widths, 1e9)  # a set as wide as this tells no row from another
         alike = firing_strengths(Z, Rules(predictor.basis.centers, seen))[:, k]
@@ -221,10 +221,10 @@ def test_a_rule_that_many_features_hold_together_is_not_said_to_fire_always():
 
 
 def test_discrimination_of_a_single_rule_is_zero():
-    base = RuleBase.of([(1.0, predictor_of(0, n_rules=1))])
-    X = rows_of(0, base.members[0][1])
+    base = RuleBase.of([Member(predictor_of(0, n_rules=1), 1.0)])
+    X = rows_of(0, base.members[0].predictor)
     assert discrimination(base, X, base.strengths(X)).max() < SET_THRESHOLD
-    assert "ALWAYS" in str(model_of(base.members[0][1]).explain(X)[0])
+    assert "ALWAYS" in str(model_of(base.members[0].predictor).explain(X)[0])
 
 
 def test_names_cannot_break_a_line():
@@ -382,3 +382,18 @@ def test_a_simpler_model_is_written_and_its_cost_printed(files, tmp_path):
     assert "drawn from the model itself" in run("simplify", path, "-o", out).output
     assert "is an input file" in run("simplify", path, "-o", path).output
     assert len(simple.predict(table)) == 120
+
+
+@pytest.mark.parametrize("n_models", [1, 2])
+def test_a_simplified_model_has_no_uncertainty_and_one_that_stays_the_same_keeps_it(n_models):
+    X, _, y = make_table(0)
+    told = {"uncertainty": True, "solver": "exact", "tune": "evidence", "n_models": n_models, "n_rules": 6}
+    model = SFRRegressor(random_state=0, **told).fit(X, y).model_
+    simple = model.simplify(X, similarity=0.05).model
+    assert simple is not model
+    with pytest.raises(ValueError, match="simplifying a model discards its uncertainty"):
+        simple.deviations(X)
+    with pytest.raises(ValueError, match="the model has no uncertainty"):
+        simple.half_width(0.5)
+    same = model.simplify(X, similarity=1.0, min_strength=0.0).model
+    np.testing.assert_array_equal(same.deviations(X), model.deviations(X))

@@ -61,7 +61,7 @@ def test_averages_of_several_rule_bases_too(seed, n_members):
     model = average_of(seed, n_members)
     X = rows_of(seed, model.predictor)
     expected = model.predict(X)
-    size = max(part.target_scale for _, part in model.members) + np.abs(expected)
+    size = max(member.predictor.target_scale for member in model.members) + np.abs(expected)
     assert np.max(np.abs(run_onnx(to_onnx(model, double=True), X) - expected) / size) <= 1e-9
     with pytest.raises(ValueError, match="FML describes one"):
         to_fml(model)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor
 from dsfr.core.consensus.admm import RoundInfo
+from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Ledger
 from dsfr.engines.ledger import Traffic
 from dsfr.model import file
@@ -31,15 +32,36 @@ def model():
 
 
 @quick
-@given(seed=seeds, n_rules=st.integers(1, 5), ridge=st.floats(1e-3, 10), wavelets=st.booleans())
-def test_a_loaded_model_predicts_the_same_bits(tmp_path, seed, n_rules, ridge, wavelets):
+@given(
+    seed=seeds,
+    n_rules=st.integers(1, 5),
+    ridge=st.floats(1e-3, 10),
+    kind=st.sampled_from(["wavelets", "rules", "limits", "uncertain", "average"]),
+)
+def test_a_loaded_model_predicts_the_same_bits(tmp_path, seed, n_rules, ridge, kind):
     X, _, y = make_table(seed)
-    kind = LapWNNRegressor(n_nodes=n_rules, ridge=ridge) if wavelets else SFRRegressor(n_rules=n_rules, ridge=ridge)
-    fitted = kind.fit(X, y)
+    fitted = kind_of_model(kind, n_rules, ridge).fit(X, y)
     loaded = dsfr.load(fitted.save(tmp_path / "model.dsfr"))
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
     np.testing.assert_array_equal(loaded.predict(X[:1]), fitted.predict(X)[:1])
+    assert len(loaded.members) == (2 if kind == "average" else 1)
     assert loaded.settings == json.loads(json.dumps(dict(fitted.model_.settings)))
+    if kind == "uncertain":
+        np.testing.assert_array_equal(loaded.deviations(X), fitted.model_.deviations(X))
+        assert loaded.half_width(0.5) == fitted.model_.half_width(0.5)
+
+
+def kind_of_model(kind, n_rules, ridge):
+    """An estimator of every kind of model that a file can hold."""
+    if kind == "wavelets":
+        return LapWNNRegressor(n_nodes=n_rules, ridge=ridge)
+    told = {
+        "rules": {},
+        "limits": {"scaling": "robust"},
+        "uncertain": {"uncertainty": True, "solver": "exact"},
+        "average": {"n_models": 2, "tune": "evidence"},
+    }
+    return SFRRegressor(n_rules=n_rules, **{"ridge": ridge} | told[kind])
 
 
 def test_names_settings_and_training_come_back(tmp_path, model):
@@ -134,11 +156,10 @@ def test_a_foreign_file_is_refused(tmp_path, content, message):
 
 def forge(tmp_path, model, metadata=None, **arrays):
     """A file with a right checksum and wrong contents, as an adversary would write it."""
-    own = file._to_arrays(model.predictor) if model.mixture is None else file._mixture_to_arrays(model.mixture)
-    contents = {**own, **arrays}
+    contents = {**file._to_arrays(model.mixture), **arrays}
     text = json.dumps(
         {
-            "format": 1,
+            "format": file.FORMAT,
             "feature_names": list(model.feature_names),
             "target_name": "y",
             "settings": {},
@@ -157,7 +178,8 @@ DESCRIBED = {"share": 1.0, "agreement": 1.0, "n_rules": 3, "near_pairs": 0.0, "w
 @pytest.mark.parametrize(
     ("metadata", "arrays", "message"),
     [
-        ({"format": 3}, {}, "model format 3.*upgrade dsfr"),
+        ({"format": 4}, {}, "model format 4.*upgrade dsfr"),
+        ({"format": 1}, {}, "model format 1.*train again"),
         ({"format": None}, {}, "model format None"),
         ({"feature_names": ["a"]}, {}, "wrong names or shapes"),
         ({"feature_names": []}, {}, "wrong names or shapes"),
@@ -207,7 +229,7 @@ DESCRIBED = {"share": 1.0, "agreement": 1.0, "n_rules": 3, "near_pairs": 0.0, "w
 )
 def test_a_forged_file_is_refused(tmp_path, model, metadata, arrays, message):
     with pytest.raises(ModelFileError, match=message):
-        dsfr.load(forge(tmp_path, model, metadata, **arrays))
+        dsfr.load(forge(tmp_path, model, metadata, **{f"member0_{name}": array for name, array in arrays.items()}))
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +246,10 @@ def averaged():
         ({"mixture_shares": np.array([0.5, 0.25, 0.25])}, "wrong names or shapes"),
         ({"mixture_shares": np.array([1.0])}, "wrong names or shapes"),
         ({"member0_factor": np.ones(3)}, "wrong names or shapes"),
-        ({"member0_noise": np.array([-1.0])}, "wrong names or shapes"),
+        ({"member0_noise": np.array([-1.0])}, "too large or too small to compute with"),
+        ({"member0_noise": np.ones(1, dtype=np.int64)}, "not all float64"),
+        ({"mixture_shares": np.empty(0)}, "wrong names or shapes"),
+        ({"mixture_shares": np.array(1.0)}, "wrong names or shapes"),
         ({"member1_limit_low": np.full(3, 1e9)}, "limits are not in order"),
         ({"member1_limit_low": np.full(3, -1e9)}, "members have different targets or limits"),
         ({"member1_target": np.array([0.0, 1.0])}, "members have different targets or limits"),
@@ -241,8 +266,9 @@ def test_a_forged_average_is_refused(tmp_path, averaged, arrays, message):
 
 
 def test_numbers_beyond_double_precision_in_the_metadata_are_refused(tmp_path, model):
-    arrays = file._to_arrays(model.predictor)
-    text = json.dumps({"format": 1, "feature_names": list(model.feature_names), "target_name": "y", "training": {}})
+    arrays = file._to_arrays(model.mixture)
+    known = {"format": file.FORMAT, "feature_names": list(model.feature_names), "target_name": "y", "training": {}}
+    text = json.dumps(known)
     text = f'{text[:-1]}, "settings": {{"ridge": 1e999}}}}'
     forged = tmp_path / "forged.dsfr"
     forged.write_bytes(to_bytes({**arrays, "sha256": file._digest(arrays, text)}, {"dsfr": text}))
@@ -252,13 +278,13 @@ def test_numbers_beyond_double_precision_in_the_metadata_are_refused(tmp_path, m
 
 def test_a_factor_that_cannot_be_divided_by_is_refused(tmp_path, averaged):
     name = "member0_factor"
-    factor = file._mixture_to_arrays(averaged.mixture)[name]
+    factor = file._to_arrays(averaged.mixture)[name]
     with pytest.raises(ModelFileError, match="too large or too small"):
         dsfr.load(forge(tmp_path, averaged, **{name: np.where(np.arange(len(factor)) == 0, 1e-300, factor)}))
 
 
 def test_a_model_that_could_not_be_read_is_not_written(tmp_path, model):
-    broken = replace(model, predictor=replace(model.predictor, target_scale=1e300))
+    broken = replace(model, mixture=Mixture.of(replace(model.predictor, target_scale=1e300)))
     with pytest.raises(ModelFileError, match="too large or too small"):
         broken.save(tmp_path / "m.dsfr")
     assert not (tmp_path / "m.dsfr").exists()

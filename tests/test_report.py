@@ -309,8 +309,8 @@ def test_a_note_tells_of_rows_a_little_outside_and_of_none_at_the_edge(trained):
         notes_of_page(render(model, ReportData.of(rows, None, model.feature_names)))
         for rows in (edge, edge + 0.01 * np.diff(edge, axis=0))
     )
-    assert not any("outside what training has seen" in note for note in at_edge)
-    assert any(note.startswith("1 of 2 rows lie outside what training has seen") for note in beyond)
+    assert not any("outside the ranges of training" in note for note in at_edge)
+    assert any(note.startswith("1 of 2 rows lie outside the ranges of training") for note in beyond)
 
 
 @pytest.mark.parametrize(("n_labels", "warned"), [(15, True), (100, False)])
@@ -329,7 +329,7 @@ def test_notes_tell_what_is_wrong_with_the_data(trained):
     notes = notes_of_page(page)
     for text in (
         "1 rows of the data lack some feature",
-        "2 of 299 rows lie outside what training has seen, in depth (1), angle (1)",
+        "2 of 299 rows lie outside the ranges of training, in depth (1), angle (1)",
         "1 rows of the data repeat the inputs of another row",
         "99 of 299 rows of the data are unlabelled",
     ):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from dsfr.core.arrays import SUM_ROWS
 from dsfr.core.compiled import WORTHWHILE_ROWS, available
 from dsfr.core.scaling.affine import Ranges
 from dsfr.engines import InProcessEngine
+from dsfr.io.agent_rows import AgentRows
 from dsfr.io.spool import Spool, SpooledRows
 from dsfr.training import TASKS, Settings, Shard, make_shards, train
 from dsfr.training.rows import ArrayRows, LimitedRows, collect, pick
@@ -66,8 +68,19 @@ def write_files(folder, X, y, owners=None, kind="parquet", n_files=3):
     return folder
 
 
-@given(seeds, st.sampled_from(["icr", "graph", None]), st.sampled_from(["admm", "exact"]), st.integers(1, 3))
-def test_streamed_equals_in_memory(tmp_path_factory, seed, unlabeled, solver, n_agents):
+def streamed_rows(*arguments, memory_bytes=0, **named):
+    """A scan whose rows are kept in a temporary file, all but ``memory_bytes`` of them."""
+    return replace(dsfr.scan(*arguments, **named), memory_bytes=memory_bytes)
+
+
+@given(
+    seeds,
+    st.sampled_from(["icr", "graph", None]),
+    st.sampled_from(["admm", "exact"]),
+    st.integers(1, 3),
+    st.sampled_from([0, 500, 2**26]),
+)
+def test_streamed_equals_in_memory(tmp_path_factory, seed, unlabeled, solver, n_agents, memory_bytes):
     X, _, y = make_table(seed, n_rows=60)
     folder = write_files(tmp_path_factory.mktemp("rows") / "table", X, y, kind=["parquet", "csv"][seed % 2])
     told = {
@@ -78,7 +91,7 @@ def test_streamed_equals_in_memory(tmp_path_factory, seed, unlabeled, solver, n_
         "ridge": 0.5,
         "random_state": 1,
     }
-    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
+    streamed = dsfr.SFRRegressor(**told).fit(streamed_rows(folder, target="y", memory_bytes=memory_bytes))
     in_memory = dsfr.SFRRegressor(**told).fit(X, y)
     np.testing.assert_array_equal(streamed.model_.predictor.weights, in_memory.model_.predictor.weights)
     np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
@@ -91,7 +104,7 @@ def test_the_automatic_mode_streams_too(tmp_path, n_agents, tune):
     X, _, y = make_table(4, n_rows=120, n_labels=40)
     folder = write_files(tmp_path / "table", X, y)
     told = {"auto": True, "n_models": 3, "tune": tune, "n_agents": n_agents, "random_state": 0}
-    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
+    streamed = dsfr.SFRRegressor(**told).fit(streamed_rows(folder, target="y"))
     in_memory = dsfr.SFRRegressor(**told).fit(X, y)
     np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
     assert streamed.model_.half_width(0.8) == in_memory.model_.half_width(0.8)
@@ -114,14 +127,15 @@ def test_rows_moved_to_limits_are_copied_a_few_at_a_time(monkeypatch):
     np.testing.assert_array_equal(arrays_of(whole), arrays_of(parts))
 
 
+@pytest.mark.parametrize("memory_bytes", [0, 2**21, None])
 @pytest.mark.parametrize("n_agents", [1, 3])
-def test_streamed_equals_in_memory_over_many_batches(tmp_path, n_agents):
+def test_streamed_equals_in_memory_over_many_batches(tmp_path, n_agents, memory_bytes):
     X, y = long_table(3, 2 * SPLIT_ROWS + 777)
     assert len(y) > WORTHWHILE_ROWS
     folder = write_files(tmp_path / "table", X, y, n_files=2)
     told = {"n_agents": n_agents, "n_rules": 3, "solver": "exact", "fuzzifier": 2.0, "random_state": 0, "max_rounds": 6}
     with pytest.warns(UserWarning, match="max_rounds"):
-        streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
+        streamed = dsfr.SFRRegressor(**told).fit(streamed_rows(folder, target="y", memory_bytes=memory_bytes))
     with pytest.warns(UserWarning, match="max_rounds"):
         in_memory = dsfr.SFRRegressor(**told).fit(X, y)
     np.testing.assert_array_equal(streamed.model_.predictor.weights, in_memory.model_.predictor.weights)
@@ -133,7 +147,7 @@ def test_owners_in_a_column_are_the_agents(tmp_path):
     owners = np.array(["north", "south", "east"])[np.arange(90) % 3]
     folder = write_files(tmp_path / "table", X, y, owners)
     told = {"n_rules": 3, "ridge": 0.5, "random_state": 0}
-    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(folder, target="y", agent_column="who"))
+    streamed = dsfr.SFRRegressor(**told).fit(streamed_rows(folder, target="y", agent_column="who"))
     in_memory = dsfr.SFRRegressor(**told).fit(X, y, agents=owners)
     assert streamed.agents_ == in_memory.agents_ == ["east", "north", "south"]
     np.testing.assert_array_equal(streamed.model_.predictor.weights, in_memory.model_.predictor.weights)
@@ -144,7 +158,7 @@ def test_arrays_in_files_are_scanned_too(tmp_path):
     np.save(tmp_path / "rows.npy", np.column_stack([X, y]))
     target = f"x{X.shape[1]}"
     told = {"n_rules": 2, "ridge": 0.5, "random_state": 0}
-    streamed = dsfr.SFRRegressor(**told).fit(dsfr.scan(tmp_path / "rows.npy", target=target))
+    streamed = dsfr.SFRRegressor(**told).fit(streamed_rows(tmp_path / "rows.npy", target=target))
     found = streamed.model_.predict(X)
     np.testing.assert_array_equal(found, dsfr.SFRRegressor(**told).fit(X, y).predict(X))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
@@ -223,10 +237,34 @@ def test_a_spool_gives_back_what_was_put_in(seed, lengths):
         assert own.n_labeled == sum(int((~np.isnan(y)).sum()) for _, y in tables)
 
 
+@given(
+    seeds,
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 300)), min_size=1, max_size=12),
+    st.integers(0, 20_000),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_rows_of_agents_are_the_same_in_memory_and_in_a_file(seed, lengths, memory_bytes, dtype):
+    rng = np.random.default_rng(seed)
+    collected, expected = AgentRows(2, dtype, memory_bytes), {}
+    for agent, n_rows in lengths:
+        X, y = rng.standard_normal((n_rows, 2)), np.where(rng.random(n_rows) < 0.5, 1.0, np.nan)
+        collected.append(agent, X, y)
+        expected.setdefault(agent, []).append((X.astype(dtype), y))
+    n_bytes = sum(n_rows for _, n_rows in lengths) * (2 * np.dtype(dtype).itemsize + 8)
+    found = collected.rows()
+    assert list(found) == sorted(expected)
+    for agent, rows in found.items():
+        assert isinstance(rows, ArrayRows if n_bytes <= memory_bytes else SpooledRows)
+        for parts, same in zip(zip(*rows.batches(), strict=True), zip(*expected[agent], strict=True), strict=True):
+            np.testing.assert_array_equal(np.concatenate(parts), np.concatenate(same))
+            assert parts[0].dtype == same[0].dtype
+        assert rows.n_labeled == sum(int((~np.isnan(y)).sum()) for _, y in expected[agent])
+
+
 def test_a_random_split_is_the_same_streamed_and_in_memory_and_even(tmp_path):
     X, y = long_table(0, SPLIT_ROWS + 1000, n_features=1)
     folder = write_files(tmp_path / "table", X, y)
-    streamed = dsfr.scan(folder, target="y").shards(7, seed=5)
+    streamed = streamed_rows(folder, target="y").shards(7, seed=5)
     sizes = [shard.n_samples for shard in streamed.values()]
     assert max(sizes) - min(sizes) <= 1
     in_memory = make_shards(X, y, dsfr.training.split.split_rows(len(y), 7, 5))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.rules import SET_THRESHOLD, SILENT, discrimination, needed_features
 from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.mixture import Member
 from dsfr.core.scaling.affine import Ranges
 from dsfr.model.explanation import width_scales
 from tests.test_explain import average_of, model_of, predictor_of, rows_of
@@ -33,7 +34,7 @@ def test_a_rule_that_fires_nowhere_says_what_it_says_at_its_center():
     predictor = predictor_of(0, n_rules=2)
     centers = np.array([[0.0, 0.0, 0.0], [0.9, 0.9, 0.9]])
     predictor = replace(predictor, basis=Rules(centers, np.full((2, 3), 0.02)))
-    base = RuleBase.of([(1.0, predictor)])
+    base = RuleBase.of([Member(predictor, 1.0)])
     X = np.repeat(base.centers[:1], 5, axis=0)
     assert base.strengths(X)[:, 1].max() < 1e-300
     said = model_of(predictor).explain(X)[1].mean_output
@@ -46,7 +47,7 @@ def test_where_features_lie_is_within_the_limits_if_there_are_any(seed):
     low, high = predictor.ranges.low, predictor.ranges.high
     limits = Ranges(low + 0.4 * (high - low), high - 0.4 * (high - low))
     for known, domain in ((None, predictor.ranges), (limits, limits)):
-        base = RuleBase.of([(1.0, replace(predictor, limits=known))])
+        base = RuleBase.of([Member(replace(predictor, limits=known), 1.0)])
         assert base.domain is domain
         rows = base.synthetic_rows()
         assert (rows >= domain.low).all()
@@ -60,7 +61,9 @@ def test_what_a_rule_needs_does_not_depend_on_its_member_s_share(seed):
     X = rows_of(seed, model.predictor)
     found = []
     for share in (0.5, 0.05):
-        members = [(part, member) for part, (_, member) in zip((1.0 - share, share), model.members, strict=True)]
+        members = [
+            replace(member, share=part) for part, member in zip((1.0 - share, share), model.members, strict=True)
+        ]
         base = RuleBase.of(members)
         strengths = base.strengths(X)
         importance = discrimination(base, X, strengths)
@@ -80,7 +83,7 @@ def test_shares_of_rules_in_the_text_of_a_prediction_are_all_there(seed, n_rules
 
 def test_rules_that_fire_by_the_mean_over_features_have_wider_sets_than_clusters():
     members = average_of(0).members
-    d = members[0][1].n_features
+    d = members[0].predictor.n_features
     assert width_scales({"width_scale": 2.0}, {}, members) == [2.0] * len(members)
     assert width_scales({"width_scale": 2.0, "firing": "mean"}, {}, members) == pytest.approx([2.0 * d**0.5] * 3)
     described = [{"width_scale": scale} for scale in (1.0, 1.5, 3.0)]

@@ -11,6 +11,7 @@ from dsfr.core.explain import simplification
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.simplification import simplify_predictor
 from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.mixture import Member
 from tests.test_explain import predictor_of, rows_of
 
 seeds = st.integers(0, 10_000)
@@ -20,7 +21,7 @@ def test_a_rule_that_counts_on_a_single_row_stays_and_one_that_never_does_goes()
     predictor = predictor_of(0, n_rules=3)
     centers = np.array([[0.0, 0.0, 0.0], [0.9, 0.9, 0.9], [-0.9, -0.9, -0.9]])
     predictor = replace(predictor, basis=Rules(centers, np.full((3, 3), 0.05)))
-    places = RuleBase.of([(1.0, predictor)]).centers
+    places = RuleBase.of([Member(predictor, 1.0)]).centers
     X = np.vstack([np.repeat(places[:1], 999, axis=0), places[1:2]])
     simpler = simplify_predictor(predictor, X, similarity=1.0, min_strength=0.01)
     np.testing.assert_array_equal(simpler.basis.centers, centers[:2])

@@ -1,4 +1,4 @@
-"""The command line. Thin: it reads, calls, writes and says what happened; each command imports what it needs."""
+"""The command line: commands read, call, write and print; each imports only what it needs."""
 
 from dsfr.cli import explaining, paper, planning, reporting, training
 from dsfr.cli.group import main

@@ -1,4 +1,4 @@
-"""What people see in a terminal: tables on standard output, progress on standard error."""
+"""Output to a terminal: tables on standard output, progress on standard error."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
         table.add_column(Text(name), justify="left" if j == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
-    # Without a terminal there is no width to fit into, and cutting cells would lose numbers.
+    # Without a terminal there is no width limit, and cut cells would lose numbers.
     console = Console() if Console().is_terminal else Console(width=120)
     console.print(table)
 
 
 def show_ledger(ledger: Ledger) -> None:
-    """Print what was sent, task by task."""
+    """Print the communication of every task."""
     rows = [
         [
             entry.task + (" *" if entry.reveals_single_contributions else ""),
@@ -58,7 +58,7 @@ def show_ledger(ledger: Ledger) -> None:
 
 
 def _show_agents(ledger: Ledger) -> None:
-    """Print who took part and what each sent and received; of many, those with most to carry."""
+    """Print rounds, messages and bytes of every agent; of many agents, those with the most traffic."""
     agents = sorted(ledger.agents.items(), key=lambda item: -item[1].bytes_received - item[1].bytes_sent)
     rows = [
         [
@@ -76,7 +76,7 @@ def _show_agents(ledger: Ledger) -> None:
 
 
 class FitWatch:
-    """Shows what a training is at: rows that were read, then the latest round, and rows per second of both."""
+    """Shows the progress of a training: rows read, then the latest round, with rows per second."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
@@ -102,14 +102,14 @@ class FitWatch:
 
 @contextmanager
 def watch_rounds() -> Iterator[FitWatch]:
-    """Callbacks that show the latest round while it goes on; silent when standard error is no terminal."""
+    """Callbacks that show the latest round; silent if standard error is no terminal."""
     with _spinner("reading") as show:
         yield FitWatch(show)
 
 
 @contextmanager
 def watch_rows(what: str) -> Iterator[Callable[[int], None]]:
-    """A callback that counts rows and shows how many come in a second; silent when standard error is no terminal."""
+    """A callback that counts rows and shows rows per second; silent if standard error is no terminal."""
     with _spinner(what) as show:
         total, started = 0, time.monotonic()
 
@@ -135,7 +135,7 @@ def _rows(n_rows: int) -> str:
 
 
 def _rate(n_rows: int, seconds: float) -> str:
-    """Rows per second as people read them.
+    """Rows per second as text.
 
     >>> _rate(3_000_000, 2.0), _rate(500, 1.0)
     ('1.5 million rows/s', '500 rows/s')
@@ -145,17 +145,17 @@ def _rate(n_rows: int, seconds: float) -> str:
 
 
 def describe_round(info: RoundInfo, bounds: Sequence[float]) -> str:
-    """One line about a round: objective, error bound, residuals, and how the bound has gone so far.
+    """One line about a round: objective, error bound, residuals, and a sparkline of the bounds so far.
 
     >>> describe_round(RoundInfo("weights", 3, 1.25, 0.1, 0.02, 1e-3), [1.0, 0.1, 1e-3])
     'weights: round 3, objective 1.25, error 1.0e-03, residuals 1.0e-01 and 2.0e-02  █▆▁'
     """
-    # Where agents share sums there are no residuals.
+    # Training by sums has no residuals.
     residuals = (
         f", residuals {info.primal_residual:.1e} and {info.dual_residual:.1e}" if info.primal_residual > 0 else ""
     )
-    told = f"{info.stage}: round {info.round}, objective {info.objective:.6g}, error {info.error_bound:.1e}{residuals}"
-    return f"{told}  {sparkline(bounds)}".rstrip()
+    text = f"{info.stage}: round {info.round}, objective {info.objective:.6g}, error {info.error_bound:.1e}{residuals}"
+    return f"{text}  {sparkline(bounds)}".rstrip()
 
 
 def sparkline(values: Sequence[float], width: int = 24) -> str:
@@ -172,14 +172,14 @@ def sparkline(values: Sequence[float], width: int = 24) -> str:
 
 @contextmanager
 def working(description: str) -> Iterator[None]:
-    """A sign of life over something whose length is not known; silent when standard error is no terminal."""
+    """A spinner during work of unknown length; silent if standard error is no terminal."""
     with _spinner(description):
         yield
 
 
 @contextmanager
 def count_steps(description: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar over a known number of steps; silent when standard error is no terminal."""
+    """A progress bar over a known number of steps; silent if standard error is no terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -189,26 +189,26 @@ def count_steps(description: str, total: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def watch_experiments() -> Iterator[Callable[[ExperimentProgress], None]]:
-    """A bar with an estimate of the time left; without a terminal a line for every twentieth and the first estimate."""
+    """A progress bar with the estimated time left; without a terminal, a line at every twentieth."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("starting", total=None)
-        told: set[object] = set()
+        shown: set[object] = set()
 
         def on_progress(info: ExperimentProgress) -> None:
             left = "" if info.seconds_left is None else f", about {duration(info.seconds_left)} left"
             progress.update(task, description=f"{info.experiment}{left}", completed=info.done, total=info.total)
-            news = {20 * info.done // max(info.total, 1), "estimated" if left else "not yet"} - told
+            news = {20 * info.done // max(info.total, 1), "estimated" if left else "not yet"} - shown
             if not console.is_terminal and news:
-                told.update(news)
+                shown.update(news)
                 console.print(f"{info.done} of {info.total} units ({info.experiment}){left}", highlight=False)
 
         yield on_progress
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """A duration as text.
 
     >>> duration(42), duration(150), duration(4000)
     ('42 s', '2.5 min', '1.1 h')

@@ -29,7 +29,7 @@ from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refu
 def explain(model: str, data: str | None, row: str | None, form: str, all_models: bool, delimiter: str) -> None:
     """Print the rules of MODEL as sentences, in the units of the data, or explain one prediction.
 
-    With DATA, what is low or high is judged among its rows, and every rule names the rows most typical of it.
+    With DATA, low and high refer to the distribution of its rows, and every rule names its most typical rows.
     """
     from dsfr.model.model import load
 
@@ -116,16 +116,16 @@ def _matrix_of(data: str, model: Any, delimiter: str) -> Any:
     return matrix(read_table(data, delimiter=delimiter), model.feature_names)
 
 
-def _row_of(told: str, model: Any, delimiter: str) -> Any:
+def _row_of(argument: str, model: Any, delimiter: str) -> Any:
     """The row that FILE:N names."""
-    path, colon, number = told.rpartition(":")
+    path, colon, number = argument.rpartition(":")
     if not colon or not number.isascii() or not number.isdigit():
-        raise BadInputError(f"--row {told} must be a table and the number of a row, such as houses.csv:17")
+        raise BadInputError(f"--row {argument} must be a table and the number of a row, such as houses.csv:17")
     if not path or not Path(path).is_file():
-        raise BadInputError(f"--row {told}: there is no file {path!r}")
+        raise BadInputError(f"--row {argument}: there is no file {path!r}")
     X = _matrix_of(path, model, delimiter)
     if not 1 <= int(number) <= len(X):
-        raise BadInputError(f"--row {told}: {path} has rows 1 to {len(X)}")
+        raise BadInputError(f"--row {argument}: {path} has rows 1 to {len(X)}")
     return X[int(number) - 1]
 
 

@@ -1,4 +1,4 @@
-"""The group of all commands: how errors, warnings and interrupts are told, and what commands share."""
+"""The group of all commands: how errors, warnings and interrupts are shown, and shared options."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ TOPOLOGY_HELP = (
 )
 
 OPTION_OF = {"n_rules": "rules", "n_agents": "agents", "n_labels": "labels", "n_pairs": "pairs", "coverage": "interval"}
-"""Options that are not called as the library's parameters are."""
+"""Options whose names differ from those of the library's parameters."""
 
 
 class BadInputError(click.ClickException):
-    """Something the user can correct."""
+    """An error that the user can correct."""
 
     exit_code = 2
 
     def format_message(self) -> str:
-        """The message; names of files and columns in it do not steer the terminal."""
+        """The message without control characters, which names of files and columns may contain."""
         from dsfr.core.explain.words import one_line
 
         return "\n".join(map(one_line, self.message.splitlines()))
@@ -44,7 +44,7 @@ class FriendlyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, turning errors of the input into messages."""
         _make_streams_forgiving()
-        # As Ctrl-C does: leave by way of the cleaning up.
+        # As for Ctrl-C: raise an exception, so that temporary files are removed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             with _plain_warnings():
@@ -55,7 +55,7 @@ class FriendlyGroup(click.Group):
             click.echo("Interrupted.", err=True)
             sys.exit(128 + signal.SIGINT)
         except (ValueError, OSError, ImportError) as error:
-            raise BadInputError(self._in_options(ctx, _told(error))) from None
+            raise BadInputError(self._in_options(ctx, _text_of(error))) from None
         except RuntimeError as error:
             from dsfr.engines import EngineError
 
@@ -66,17 +66,17 @@ class FriendlyGroup(click.Group):
             raise BadInputError("out of memory: use fewer rows or columns") from None
 
     def _in_options(self, ctx: click.Context, message: str) -> str:
-        """A message that begins with a parameter of the library, with the option of the command in its place."""
+        """The message, with a parameter of the library at its beginning replaced by the option of the command."""
         command = self.commands.get(ctx.invoked_subcommand or "")
-        told = re.match(r"(\w+)=(\S+)", message)
-        name = OPTION_OF.get(told[1], told[1]) if told else ""
-        if not told or not command or name not in {parameter.name for parameter in command.params}:
+        found = re.match(r"(\w+)=(\S+)", message)
+        name = OPTION_OF.get(found[1], found[1]) if found else ""
+        if not found or not command or name not in {parameter.name for parameter in command.params}:
             return message
-        return f"--{name.replace('_', '-')} {told[2]}{message[told.end() :]}"
+        return f"--{name.replace('_', '-')} {found[2]}{message[found.end() :]}"
 
 
-def _told(error: Exception) -> str:
-    """What went wrong, without the system's number of it."""
+def _text_of(error: Exception) -> str:
+    """The text of an error, without the system's error number."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -95,7 +95,7 @@ delimiter_option = click.option(
 
 
 def refuse_same_file(source: str, output: str) -> None:
-    """Refuse to write over what is read."""
+    """Refuse an output that is an input."""
     if Path(output).exists() and Path(output).samefile(source):
         raise BadInputError(f"the output {output} is an input file: write elsewhere")
 
@@ -119,18 +119,18 @@ def examples(*lines: str) -> str:
 )
 @click.version_option(__version__, "-V", "--version", prog_name="dsfr")
 def main() -> None:
-    """Readable fuzzy-rule regression from few labels and many unlabelled rows, on data spread over owners."""
+    """Readable fuzzy-rule regression from few labels and many unlabelled rows, on data of several owners."""
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Warnings as lines on standard error, once all else has been said, without the place in the code."""
-    said: list[str] = []
+    """Show warnings as lines on standard error, after all other output and without the line of code."""
+    shown: list[str] = []
 
     def show(message: Warning | str, *_: object) -> None:
         from dsfr.core.explain.words import one_line
 
-        said.append(f"Warning: {one_line(str(message))}")
+        shown.append(f"Warning: {one_line(str(message))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -138,12 +138,12 @@ def _plain_warnings() -> Iterator[None]:
         try:
             yield
         finally:
-            for line in said:
+            for line in shown:
                 click.echo(line, err=True)
 
 
 def _make_streams_forgiving() -> None:
-    """Letters that a terminal's encoding lacks are shown as escapes, not as an error."""
+    """Show characters that the terminal's encoding lacks as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Commands that carry a model elsewhere: report, export."""
+"""Commands that write a model for readers and other programs: report, export."""
 
 from __future__ import annotations
 

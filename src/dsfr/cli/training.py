@@ -9,11 +9,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dsfr.cli.distributed import engine_options, fit_spread
+from dsfr.cli.distributed import engine_options, training_processes
 from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main, refuse_same_file
 
 SLOW_SECONDS = 1.0
-"""Of faster trainings nobody asks where the time went."""
+"""Trainings that take longer show their time by stage."""
 METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 
 
@@ -105,33 +105,27 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
 
     from dsfr.cli.console import watch_rounds
     from dsfr.estimators.monitors import TensorBoard, together
-    from dsfr.io.tables import read_table
-    from dsfr.pipeline.fit import FitOptions, fit_files, fit_table, is_streamed, refuse_without_effect
+    from dsfr.pipeline.engines import EngineOptions
+    from dsfr.pipeline.fit import FitOptions, fit_model, refuse_without_effect
     from dsfr.storage.atomic import check_writable
 
-    where = {name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")}
-    told = FitOptions(**options)
-    refuse_without_effect(told.method, _given(click.get_current_context()))
-    if where["engine"] is not None:
-        if tensorboard is not None:
-            raise BadInputError("--tensorboard does not go with --engine: leave out one or the other")
-        outcome = fit_spread(data, output, told, where)
-        if outcome is not None:
-            _report_fit(outcome, output)
-        return
-    _refuse_without_engine(data, [name for name, value in where.items() if value])
-    refuse_same_file(data, output)
-    check_writable(output)
-    with ExitStack() as stack:
-        watch = stack.enter_context(watch_rounds())
+    engine = EngineOptions(**{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")})
+    fit_options = FitOptions(**options)
+    refuse_without_effect(fit_options.method, _given(click.get_current_context()))
+    if engine.engine is None:
+        _check_table(data, output)
+    elif tensorboard is not None:
+        raise BadInputError("--tensorboard is not for --engine: leave out one or the other")
+    with training_processes(engine.engine) as processes, ExitStack() as stack:
+        is_first = processes.rank == 0
+        processes.together(lambda: check_writable(output) if is_first else None)
+        watch = stack.enter_context(watch_rounds()) if is_first else None
         boards = [] if tensorboard is None else [stack.enter_context(TensorBoard(tensorboard))]
-        on_round = together(watch.on_round, *boards)
-        if is_streamed(data):
-            outcome = fit_files(data, told, on_round, watch.on_rows)
-        else:
-            outcome = fit_table(read_table(data, delimiter=told.delimiter), told, on_round)
-    outcome.model.save(output)
-    _report_fit(outcome, output)
+        on_round = together(watch.on_round, *boards) if watch else None
+        outcome = fit_model(data, fit_options, engine, processes, on_round, watch.on_rows if watch else None)
+        processes.together(lambda: outcome.model.save(output) if is_first else None)
+    if is_first:
+        _report_fit(outcome, output)
 
 
 @main.command(
@@ -141,7 +135,9 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
-@click.option("-o", "--output", metavar="FILE", help="CSV, CSV.gz or Parquet file.  [default: CSV on standard output]")
+@click.option(
+    "-o", "--output", metavar="FILE", help="CSV, CSV.gz, Parquet or .npy file.  [default: CSV to the terminal]"
+)
 @click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
 @click.option(
     "--interval",
@@ -153,33 +149,23 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
 def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
     """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
     from dsfr.cli.console import watch_rows
-    from dsfr.io.tables import (
-        check_output_kind,
-        predicted_tables,
-        read_table,
-        to_csv,
-        with_interval,
-        with_predictions,
-        write_tables,
-    )
+    from dsfr.io import scan
+    from dsfr.io.formats import output_format
+    from dsfr.io.formats.csv import to_csv
+    from dsfr.io.tables import predicted_tables, with_interval, write_tables
     from dsfr.model.model import load
-    from dsfr.pipeline.fit import is_streamed
     from dsfr.storage.atomic import check_writable
 
     if output is not None:
-        check_output_kind(output)
+        output_format(Path(output))
         refuse_same_file(data, output)
         refuse_same_file(model, output)
         check_writable(output)
     loaded = load(model)
     half_width = None if interval is None else loaded.half_width(interval)
     with watch_rows("predicting") as on_rows:
-        if is_streamed(data):
-            from dsfr.io import scan
-
-            tables = predicted_tables(replace(scan(data, delimiter=delimiter), on_rows=on_rows), loaded, column)
-        else:
-            tables = iter([with_predictions(read_table(data, delimiter=delimiter), loaded, column)])
+        rows = replace(scan(data, delimiter=delimiter), on_rows=on_rows)
+        tables = predicted_tables(rows, loaded, column)
         if half_width is not None:
             tables = (with_interval(table, column, half_width) for table in tables)
         if output is None:
@@ -191,15 +177,15 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
 
 
 def _given(ctx: click.Context) -> set[str]:
-    """Options that were given and not left at their defaults."""
+    """Options given on the command line."""
     return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
-def _refuse_without_engine(data: str, given: list[str]) -> None:
-    if given:
-        raise BadInputError(f"{', '.join('--' + name for name in given)} needs --engine (inprocess, mpi or dask)")
+def _check_table(data: str, output: str) -> None:
+    """Check that the table exists and is not the output."""
     if not Path(data).exists():
-        raise BadInputError(f"Invalid value for 'DATA': Path {data!r} does not exist. Patterns go with --engine.")
+        raise BadInputError(f"Invalid value for 'DATA': Path {data!r} does not exist. Patterns need --engine.")
+    refuse_same_file(data, output)
 
 
 def _report_fit(outcome: Any, output: str) -> None:

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from dsfr.core.arrays import Array, with_dtype
 from dsfr.core.prediction.errors import in_units, unit_of
-from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine, choose_engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
-from dsfr.estimators.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.estimators.parameters import training_seed
 from dsfr.estimators.training_warnings import training_warnings
+from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.model.model import Model
 from dsfr.model.record import record
 from dsfr.training import TASKS, Settings, Training, make_shards, train
@@ -236,7 +236,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         self.termination_ = training.termination
         self.n_duplicates_ = training.n_duplicates
         self.n_rounds_ = self.ledger_.rounds
-        self.model_ = self._model(training.predictor, training, settings)
+        self.model_ = self._model(training.mixture, training, settings)
         for name in ("agent_models_", "tuned_", "models_"):
             self.__dict__.pop(name, None)
         if training.models:
@@ -245,12 +245,11 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             self.tuned_ = _tuned(training, settings)
         if training.copies:
             copies = training.copies.items()
-            self.agent_models_ = {name: self._model(copy, training, settings) for name, copy in copies}
+            self.agent_models_ = {name: self._model(Mixture.of(copy), training, settings) for name, copy in copies}
 
-    def _model(self, predictor: Predictor, training: Training, settings: Settings) -> Model:
+    def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:
         return Model(
-            predictor=predictor,
-            mixture=training.mixture,
+            mixture=mixture,
             feature_names=self._feature_names(),
             target_name=self._target_name,
             settings=asdict(settings),

@@ -16,7 +16,7 @@ ENDINGS = (".onnx", ".fml", ".xml")
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a path, if it says what to write there.
+    """The ending of a path, if an exporter has it.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def check_ending(path: str | os.PathLike[str]) -> str:
 
 
 def export(model: Model, path: str | os.PathLike[str], *, double: bool = False) -> Path:
-    """Write a model for other programs, after the ending of the path: ``.onnx``, or ``.fml`` or ``.xml``.
+    """Write a model for other programs in the format of the path's ending: ``.onnx``, or ``.fml`` or ``.xml``.
 
     ``double`` makes an ONNX model take and give double precision numbers.
     """

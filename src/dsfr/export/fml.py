@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dsfr.core.explain.rules import Rule
+from dsfr.core.features.membership import Gaussian
 from dsfr.model.model import Model
 
 NAMESPACE = "http://www.ieee1855.org"
@@ -25,13 +26,16 @@ def to_fml(model: Model) -> bytes:
     Raises
     ------
     ValueError
-        If the model is an average of several, which the language cannot express, or has no rules.
+        If the model has several members or sets that are not Gaussian, which the language cannot express, or no rules.
     """
     if len(model.members) > 1:
         raise ValueError(
             f"this model is the average of {len(model.members)} rule bases, and FML describes one: export to .onnx, or "
             "train a single one"
         )
+    membership = model.predictor.basis.rules.membership
+    if membership != Gaussian.name:
+        raise ValueError(f"membership={membership!r} has no shape in FML: export to .onnx, or train with Gaussian sets")
     rules = model.explain()
     ids = _Identifiers()
     names = [ids.new(name) for name in (*model.feature_names, model.target_name)]
@@ -50,13 +54,13 @@ def to_fml(model: Model) -> bytes:
 
 
 class _Identifiers:
-    """Names as the standard's schema wants them: plain letters, each used once in the document."""
+    """Unique identifiers of plain letters, as the standard's schema requires."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def new(self, name: str) -> str:
-        """A name near to the one given that nothing else has."""
+        """An unused identifier similar to the given name."""
         folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
         plain = re.sub(r"[^A-Za-z0-9._-]+", "_", folded).strip("_") or "unnamed"
         plain = plain if plain[0].isalpha() else f"_{plain}"
@@ -70,7 +74,7 @@ class _Identifiers:
 def _input(
     knowledge: ET.Element, ids: _Identifiers, name: str, rules: Sequence[Rule], j: int, domain: tuple[float, float]
 ) -> dict[tuple[float, float], str]:
-    """Add a feature with its different sets; returns the name of each."""
+    """Add a feature with its distinct sets; the name of each."""
     variable = ET.SubElement(
         knowledge,
         "fuzzyVariable",
@@ -88,7 +92,7 @@ def _input(
 
 
 def _output(knowledge: ET.Element, ids: _Identifiers, name: str, rules: Sequence[Rule]) -> list[str]:
-    """Add the target with a line for every rule; returns the lines' names."""
+    """Add the target with a line for every rule; the names of the lines."""
     attributes = {"name": name, "scale": "", "type": "output", "combination": "WA"}
     variable = ET.SubElement(knowledge, "tskVariable", attributes)
     lines = [ids.new(f"line {rule.number}") for rule in rules]

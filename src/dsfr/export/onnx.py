@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr import __version__
+from dsfr.core.features.membership import membership_of
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import MAX_ARGUMENT, Wavelets
 from dsfr.core.prediction.predictor import Predictor
@@ -17,13 +18,13 @@ from dsfr.core.scaling.affine import MAX_SCALED
 from dsfr.model.model import Model
 
 OPSET = 17
-"""Oldest operator set with all that is used here; runtimes since 2022 have it."""
+"""Oldest operator set with all operators used here; runtimes support it since 2022."""
 IR_VERSION = 8
 
 
 @dataclass(slots=True)
 class _Graph:
-    """Nodes and constants in the order in which they are made; every value has a name of its own."""
+    """Nodes and constants in the order of their creation; every value has a unique name."""
 
     helper: Any
     nodes: list[Any] = field(default_factory=list)
@@ -44,7 +45,7 @@ class _Graph:
         return name
 
     def sum_over(self, values: str, axis: int) -> str:
-        """Sum over one axis, which goes away."""
+        """Sum over one axis, which is removed."""
         return self.do("ReduceSum", values, self.constant([axis], np.int64), keepdims=0)
 
 
@@ -57,7 +58,7 @@ def to_onnx(model: Model, *, double: bool = False) -> bytes:
     Raises
     ------
     ImportError
-        Saying how to get the onnx package, if it is not there.
+        If the onnx package is missing, saying how to install it.
     """
     try:
         import onnx
@@ -67,7 +68,9 @@ def to_onnx(model: Model, *, double: bool = False) -> bytes:
     kind = onnx.TensorProto.DOUBLE if double else onnx.TensorProto.FLOAT
     graph = _Graph(helper)
     rows = graph.do("Cast", "X", to=onnx.TensorProto.DOUBLE)
-    total = _weighted_sum(graph, [(share, _predictor(graph, rows, member)) for share, member in model.members])
+    total = _weighted_sum(
+        graph, [(member.share, _predictor(graph, rows, member.predictor)) for member in model.members]
+    )
     graph.nodes.append(helper.make_node("Cast", [total], ["prediction"], to=kind))
     made = helper.make_graph(
         graph.nodes,
@@ -103,8 +106,7 @@ def _predictor(graph: _Graph, rows: str, predictor: Predictor) -> str:
     centered = graph.do("Sub", rows, graph.constant(predictor.ranges.midpoints))
     scaled = graph.do("Div", centered, graph.constant(predictor.ranges.half_widths))
     Z = graph.do("Clip", scaled, graph.constant(-MAX_SCALED), graph.constant(MAX_SCALED))
-    basis, weights = predictor.basis, predictor.weights
-    output = _rules(graph, Z, basis, weights) if isinstance(basis, Rules) else _wavelets(graph, Z, basis, weights)
+    output = _OUTPUTS[type(predictor.basis)](graph, Z, predictor.basis, predictor.weights)
     scaled_back = graph.do("Mul", output, graph.constant(predictor.target_scale))
     return graph.do("Add", scaled_back, graph.constant(predictor.target_mean))
 
@@ -114,7 +116,7 @@ def _rules(graph: _Graph, Z: str, rules: Rules, weights: npt.NDArray[np.float64]
     consequents = weights.reshape(len(rules.centers), -1)
     apart = graph.do("Sub", _with_unit_axis(graph, Z), graph.constant(rules.centers))
     t = graph.do("Div", apart, graph.constant(rules.widths))
-    logs = graph.do("Neg", graph.sum_over(graph.do("Mul", t, t), axis=2))
+    logs = graph.sum_over(membership_of(rules.membership).onnx(graph, t), axis=2)
     strengths = graph.do("Softmax", logs, axis=1)
     slopes = graph.do("MatMul", Z, graph.constant(consequents[:, 1:].T))
     lines = graph.do("Add", slopes, graph.constant(consequents[:, 0]))
@@ -122,7 +124,7 @@ def _rules(graph: _Graph, Z: str, rules: Rules, weights: npt.NDArray[np.float64]
 
 
 def _wavelets(graph: _Graph, Z: str, wavelets: Wavelets, weights: npt.NDArray[np.float64]) -> str:
-    """Products of wavelets, feature by feature: runtimes have no product over an axis in double precision."""
+    """Products of wavelets, feature by feature, because runtimes lack a product over an axis in double precision."""
     apart = graph.do("Sub", _with_unit_axis(graph, Z), graph.constant(wavelets.translations))
     far = graph.do("Div", apart, graph.constant(wavelets.dilations))
     t = graph.do("Clip", far, graph.constant(-MAX_ARGUMENT), graph.constant(MAX_ARGUMENT))
@@ -134,6 +136,10 @@ def _wavelets(graph: _Graph, Z: str, wavelets: Wavelets, weights: npt.NDArray[np
     for part in parts[1:]:
         product = graph.do("Mul", product, part)
     return graph.sum_over(graph.do("Mul", product, graph.constant(weights)), axis=1)
+
+
+_OUTPUTS: dict[type, Callable[[_Graph, str, Any, npt.NDArray[np.float64]], str]] = {Rules: _rules, Wavelets: _wavelets}
+"""By kind of basis, how to compute ``H(Z) w``."""
 
 
 def _with_unit_axis(graph: _Graph, Z: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables larger than memory: files and folders read batch by batch."""
+"""Tables in files of any format, read in batches."""
 
 from dsfr.io.scanning import Scan, scan
 

@@ -22,12 +22,12 @@ _MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"
 
 
 class TableError(ValueError):
-    """A file that cannot be used as a table, or a column that cannot be used as it should."""
+    """A file that is no table, or a column that cannot be used as asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where rows are, for messages: their file, if they are in one of several, and how many rows come before."""
+class Origin:
+    """Origin of a batch of rows, for messages: its file, if there are several, and the number of rows before it."""
 
     file: str = ""
     rows_before: int = 0
@@ -35,7 +35,7 @@ class Place:
     def row(self, index: int) -> str:
         """The row with this index, counted from 1.
 
-        >>> Place("a.csv", 10).row(0), Place().row(4)
+        >>> Origin("a.csv", 10).row(0), Origin().row(4)
         ('row 11 of a.csv', 'row 5')
         """
         number = f"row {self.rows_before + index + 1}"
@@ -43,7 +43,7 @@ class Place:
 
 
 def listed(names: Sequence[str], most: int = 20) -> str:
-    """Names for a message, not more than people read.
+    """The first names of a list, for a message.
 
     >>> listed(["a", "b", "c", "d"], most=2)
     'a, b and 2 more'
@@ -52,7 +52,7 @@ def listed(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + more
 
 
-def numbers(table: Table, name: str, *, allow_missing: bool = False, place: Place = Place()) -> Array:  # noqa: B008
+def numbers(table: Table, name: str, *, allow_missing: bool = False, origin: Origin = Origin()) -> Array:  # noqa: B008
     """A column as numbers, NaN where missing.
 
     Raises
@@ -62,7 +62,7 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False, place: Plac
     """
     column = _require(table, name)
     if any(is_kind(column.type) for is_kind in _TEXT):
-        values = _parse(pc.cast(column, pa.string()), name, place)
+        values = _parse(pc.cast(column, pa.string()), name, origin)
     elif any(is_kind(column.type) for is_kind in _NUMBERS):
         values = _as_float(column)
     else:
@@ -70,11 +70,11 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False, place: Plac
             f"column {name!r} holds {column.type}, not numbers: convert it, or train without it (--ignore)"
         )
     if np.isinf(values).any():
-        first = place.row(int(np.flatnonzero(np.isinf(values))[0]))
+        first = origin.row(int(np.flatnonzero(np.isinf(values))[0]))
         raise TableError(f"column {name!r} is infinite in {first}: correct it, or drop that row")
     missing = np.isnan(values)
     if missing.any() and not allow_missing:
-        first = place.row(int(np.flatnonzero(missing)[0]))
+        first = origin.row(int(np.flatnonzero(missing)[0]))
         raise TableError(
             f"column {name!r} has {missing.sum()} missing value(s), the first in {first}: fill them in, drop those "
             "rows, or train without the column (--ignore)"
@@ -82,25 +82,25 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False, place: Plac
     return values
 
 
-def labels(table: Table, name: str, place: Place = Place()) -> np.ndarray[Any, np.dtype[np.str_]]:  # noqa: B008
-    """A column as text that names something, such as the agent of every row.
+def labels(table: Table, name: str, origin: Origin = Origin()) -> np.ndarray[Any, np.dtype[np.str_]]:  # noqa: B008
+    """A column of names, such as the owner of every row.
 
-    Only an empty cell (in Parquet also null or NaN) has no name: an owner may be called NA.
+    Only an empty cell (in Parquet also null or NaN) is missing: NA may be a name.
     """
     values = _require(table, name).to_pylist()
     texts = ["" if value is None or value != value else str(value) for value in values]
     missing = [row for row, text in enumerate(texts) if not text.strip()]
     if missing:
-        raise TableError(f"column {name!r} has no name in {place.row(missing[0])}: every row needs one")
+        raise TableError(f"column {name!r} has no name in {origin.row(missing[0])}: every row needs one")
     return np.asarray(texts, dtype=np.str_)
 
 
-def matrix(table: Table, names: Sequence[str], place: Place = Place()) -> Array:  # noqa: B008
+def matrix(table: Table, names: Sequence[str], origin: Origin = Origin()) -> Array:  # noqa: B008
     """Columns side by side; shape (n, number of names)."""
     missing = [name for name in names if name not in table.column_names]
     if missing:
         raise TableError(f"the table lacks the column(s) {', '.join(missing)}; it has {listed(table.column_names)}")
-    return np.column_stack([numbers(table, name, place=place) for name in names])
+    return np.column_stack([numbers(table, name, origin=origin) for name in names])
 
 
 def _require(table: Table, name: str) -> Any:
@@ -109,13 +109,13 @@ def _require(table: Table, name: str) -> Any:
     return table.column(name)
 
 
-def _parse(column: Any, name: str, place: Place) -> Array:
+def _parse(column: Any, name: str, origin: Origin) -> Array:
     trimmed = pc.utf8_trim_whitespace(column)
     known = pc.if_else(pc.is_in(trimmed, value_set=pa.array(_MISSING)), None, trimmed)
     try:
         return _as_float(known)
     except pa.ArrowInvalid:
-        raise TableError(_first_text(known, name, place)) from None
+        raise TableError(_first_text(known, name, origin)) from None
 
 
 def _as_float(column: Any) -> Array:
@@ -124,7 +124,7 @@ def _as_float(column: Any) -> Array:
     return values
 
 
-def _first_text(column: Any, name: str, place: Place) -> str:
+def _first_text(column: Any, name: str, origin: Origin) -> str:
     for row, value in enumerate(column.to_pylist()):
         try:
             pa.scalar(value, pa.string()).cast(pa.float64())
@@ -132,5 +132,5 @@ def _first_text(column: Any, name: str, place: Place) -> str:
             remedy = "Correct it, encode the column as numbers, or train without it (--ignore)"
             if re.fullmatch(r"[-+]?\d+,\d+", value):
                 remedy = "Write decimals with a point"
-            return f"column {name!r} has text where a number is needed: {value!r} in {place.row(row)}. {remedy}"
+            return f"column {name!r} has text where a number is needed: {value!r} in {origin.row(row)}. {remedy}"
     raise AssertionError("a column that cannot be cast has a value that cannot")

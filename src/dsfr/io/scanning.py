@@ -1,4 +1,4 @@
-"""A table in files, to be fitted or predicted without ever being in memory as a whole."""
+"""A table in files, read in batches: for training and predicting on rows that do not fit into memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
-from dsfr.io.batches import Paths, column_names, find_files, read_batches, row_count
-from dsfr.io.columns import Place, Table, TableError, labels, listed, matrix, numbers
-from dsfr.io.spool import Spool, SpooledRows
+from dsfr.io.agent_rows import AgentRows
+from dsfr.io.columns import Origin, Table, TableError, labels, listed, matrix, numbers
+from dsfr.io.files import Paths, column_names, count_rows, find_files, read_batches
 from dsfr.model.model import Model
 from dsfr.training.labels import kept_labels
 from dsfr.training.shard import Shard, agent_key, distinct_names
@@ -28,13 +28,13 @@ class Block:
     X: Array
     y: Array
     hidden: Array
-    """Targets that the table has and the training may not see; NaN elsewhere."""
+    """Targets hidden from the training; NaN elsewhere."""
     owners: npt.NDArray[Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows in files and what their columns are; made by `scan`."""
+    """Rows in files and the roles of their columns; made by `scan`."""
 
     files: tuple[Path, ...]
     column_names: tuple[str, ...]
@@ -47,15 +47,17 @@ class Scan:
     labeled_only: bool = False
     """Whether unlabelled rows are left out."""
     on_rows: Callable[[int], None] | None = None
-    """Told after every batch how many rows it had."""
+    """Called after every batch with its number of rows."""
+    memory_bytes: int | None = None
+    """Rows of all agents stay in memory up to this size, beyond it in a temporary file; None means 64 MB."""
 
-    def tables(self, names: Sequence[str]) -> Iterator[tuple[Place, Table]]:
-        """The named columns, batch by batch, and where each batch is."""
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Origin, Table]]:
+        """The named columns, batch by batch, with the origin of each batch."""
         for file in self.files:
-            passed, shown = 0, file.name if len(self.files) > 1 else ""
+            n_before, shown = 0, file.name if len(self.files) > 1 else ""
             for table in read_batches(file, names, self.delimiter):
-                yield Place(shown, passed), table
-                passed += table.num_rows
+                yield Origin(shown, n_before), table
+                n_before += table.num_rows
                 if self.on_rows is not None:
                     self.on_rows(table.num_rows)
 
@@ -71,8 +73,8 @@ class Scan:
 
     def features(self, names: Sequence[str]) -> Iterator[Array]:
         """The named columns as numbers, batch by batch."""
-        for place, table in self.tables(_checked(self, names)):
-            yield matrix(table, names, place)
+        for origin, table in self.tables(_checked(self, names)):
+            yield matrix(table, names, origin)
 
     def predictions(self, model: Model) -> Iterator[Array]:
         """A model's predictions, batch by batch; features are found by name."""
@@ -81,14 +83,14 @@ class Scan:
             yield model.predict_rows(X, fast=worthwhile(n_rows))
 
     def count_rows(self) -> int:
-        """Number of rows, from what files say of themselves where they do."""
-        return sum(row_count(file, self.delimiter) for file in self.files)
+        """Number of rows, from the metadata of files that have it."""
+        return sum(count_rows(file, self.delimiter) for file in self.files)
 
     def count_labels(self) -> int:
         """Number of rows with a target, in one pass over that column."""
         return sum(
-            int(np.count_nonzero(~np.isnan(numbers(table, self.target_name, allow_missing=True, place=place))))
-            for place, table in self.tables([self.target_name])
+            int(np.count_nonzero(~np.isnan(numbers(table, self.target_name, allow_missing=True, origin=origin))))
+            for origin, table in self.tables([self.target_name])
         )
 
     @property
@@ -105,46 +107,46 @@ class Scan:
         return self.target
 
     def shards(self, n_agents: int, seed: int, dtype: npt.DTypeLike = np.float64) -> dict[str, Shard]:
-        """The rows of every agent in a temporary file: by the agent column, or split at random over ``n_agents``.
+        """The rows of every agent, by the agent column or split at random over ``n_agents``.
 
         Raises
         ------
         TableError
             If there is no row.
         """
-        spool, rows = Spool(), dict[str, SpooledRows]()
+        collected = AgentRows(len(self.feature_names), dtype, self.memory_bytes)
         for number, block in enumerate(self.blocks()):
             owners = split_block(number, len(block.y), n_agents, seed) if block.owners is None else block.owners
             names, position = distinct_names(owners)
             for code, name in enumerate(names):
-                own = rows.setdefault(name, SpooledRows(spool, len(self.feature_names), dtype))
                 part = block if len(names) == 1 else _taken(block, position == code)
-                own.append(part.X, part.y)
+                collected.append(name, part.X, part.y)
+        rows = collected.rows()
         n_rows = sum(own.n_samples for own in rows.values())
         if n_rows == 0:
             raise TableError(f"{listed([str(file) for file in self.files], 3)} has a header and no rows")
         if self.agent_column is None:
             check_split(n_rows, n_agents)
-        return {name: Shard(rows[name], agent_key(name), worthwhile(n_rows)) for name in sorted(rows)}
+        return {name: Shard(own, agent_key(name), worthwhile(n_rows)) for name, own in rows.items()}
 
     def _pieces(self) -> Iterator[Block]:
         names = [*self.feature_names, self.target_name, *([self.agent_column] if self.agent_column else [])]
         n_labels = 0
-        for place, table in self.tables(names):
-            X = matrix(table, self.feature_names, place)
-            y = numbers(table, self.target_name, allow_missing=True, place=place).copy()
-            owners = None if self.agent_column is None else labels(table, self.agent_column, place)
+        for origin, table in self.tables(names):
+            X = matrix(table, self.feature_names, origin)
+            y = numbers(table, self.target_name, allow_missing=True, origin=origin).copy()
+            owners = None if self.agent_column is None else labels(table, self.agent_column, origin)
             known, hidden = np.flatnonzero(~np.isnan(y)), np.full_like(y, np.nan)
             if self.kept_labels is not None:
-                gone = known[np.isin(np.arange(n_labels, n_labels + len(known)), self.kept_labels, invert=True)]
-                hidden[gone], y[gone] = y[gone], np.nan
+                hide = known[np.isin(np.arange(n_labels, n_labels + len(known)), self.kept_labels, invert=True)]
+                hidden[hide], y[hide] = y[hide], np.nan
             n_labels += len(known)
             block = Block(X, y, hidden, owners)
             yield _taken(block, ~np.isnan(y)) if self.labeled_only else block
 
 
 def scan(
-    source: Paths,
+    paths: Paths,
     *,
     target: str | None = None,
     features: Sequence[str] | None = None,
@@ -156,13 +158,13 @@ def scan(
 
     Parameters
     ----------
-    source : path or sequence of paths
+    paths : path or sequence of paths
         A Parquet, CSV, gzipped CSV or ``.npy`` file, a folder of such files, or a pattern such as ``"rows/*.parquet"``.
         Columns of an array are called ``x0``, ``x1`` and so on.
     target : str, default=None
         Column with the target; missing values mark unlabelled rows. Not needed to predict.
     features : sequence of str, default=None
-        Columns to use; left out, all but those named otherwise.
+        Columns to use; by default all that are not named otherwise.
     agent_column : str, default=None
         Column with the owner of every row.
     ignore : sequence of str, default=()
@@ -175,7 +177,7 @@ def scan(
     TableError
         If there is no file, or a file lacks a column.
     """
-    files = find_files(source)
+    files = find_files(paths)
     every = column_names(files[0], delimiter)
     reserved = {target, agent_column, *ignore} - {None}
     unknown = [name for name in (*sorted(map(str, reserved)), *(features or ())) if name not in every]
@@ -194,7 +196,7 @@ def scan(
 
 
 def with_labels(rows: Scan, n_labels: int, rng: np.random.Generator) -> Scan:
-    """The scan with all but ``n_labels`` labels hidden, chosen as `dsfr.paper.datasets.hide_labels` does."""
+    """The scan with all but ``n_labels`` labels hidden, the same ones as `dsfr.training.labels.hide_labels` chooses."""
     return replace(rows, kept_labels=np.sort(kept_labels(rows.count_labels(), n_labels, rng)))
 
 
@@ -221,7 +223,7 @@ def _taken(block: Block, which: Any) -> Block:
 
 
 def _regrouped(pieces: Iterator[Block], n_rows: int) -> Iterator[Block]:
-    """The same rows in blocks of equal length, but for the last."""
+    """The same rows in blocks of ``n_rows``; the last may be shorter."""
     waiting, held = list[Block](), 0
     for piece in pieces:
         waiting.append(piece)

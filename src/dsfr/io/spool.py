@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array, with_dtype
-from dsfr.io.batches import BATCH_ROWS
+from dsfr.io.formats.contract import BATCH_ROWS
 from dsfr.training.rows import Batch
 
 

@@ -1,4 +1,4 @@
-"""A trained model as people handle it: predict, explain, simplify, save, load."""
+"""The trained model: predict, explain, simplify, save, load."""
 
 from dsfr.model.model import Model, as_matrix, load
 

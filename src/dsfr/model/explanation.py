@@ -1,4 +1,4 @@
-"""Rules and predictions as people ask for them: printed, or as data frames."""
+"""Explanations of rules and predictions, as text, records or data frames."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.contributions import Contributions
-from dsfr.core.explain.rule_base import Members, RuleBase
+from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.rules import Rule, explain
 from dsfr.core.explain.words import one_line, readable
+from dsfr.core.prediction.mixture import Member
 
 
 class Explanation(tuple[Rule, ...]):
-    """The rules of a model, in order; print it, loop over it, or make a table of it."""
+    """The rules of a model, in order: a tuple that can be printed or turned into a table."""
 
     __slots__ = ()
 
@@ -24,7 +25,7 @@ class Explanation(tuple[Rule, ...]):
         return "\n\n".join(map(str, self))
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One flat dictionary per rule: number, share, mean output, intercept, and per feature what the rule says."""
+        """One flat dictionary per rule: number, share, mean output, line, and label, center and width of its sets."""
         return [_record(rule) for rule in self]
 
     def to_frame(self) -> Any:
@@ -34,7 +35,7 @@ class Explanation(tuple[Rule, ...]):
 
 @dataclass(frozen=True, slots=True)
 class PredictionExplanation:
-    """One prediction, the rules that fired, and what features added; ``start`` and all parts give the prediction."""
+    """One prediction as the sum of ``start`` and the contributions of rules and features."""
 
     parts: Contributions
     row: Array
@@ -50,17 +51,17 @@ class PredictionExplanation:
 
     @property
     def start(self) -> float:
-        """The model's mean output, from which contributions are counted."""
+        """The model's mean output, to which contributions are added."""
         return self.parts.start
 
     @property
     def contributions(self) -> dict[str, float]:
-        """What every feature adds, within the rules that fired; together with `start` and `firing` the prediction."""
+        """Contribution of every feature within the rules; with `start` and `firing` they sum to the prediction."""
         return dict(zip(self.feature_names, self.parts.by_feature.tolist(), strict=True))
 
     @property
     def firing(self) -> float:
-        """What it adds that these rules fired, and not all in their usual shares."""
+        """Contribution of the rules' strengths, compared with all rules at their mean shares."""
         return self.parts.firing
 
     @property
@@ -70,7 +71,7 @@ class PredictionExplanation:
         return dict(enumerate(pairs, start=1))
 
     def to_frame(self) -> Any:
-        """All parts: one row per rule with its strength, a column for firing and one per feature (needs pandas)."""
+        """All contributions: a row per rule with its strength, a column for firing and one per feature."""
         columns = ("firing", *self.feature_names)
         return data_frame(
             [
@@ -97,11 +98,11 @@ class PredictionExplanation:
             readable(value) if i in (0, len(lines) - 1) else _signed(value) for i, (_, value, _) in enumerate(lines)
         ]
         digits = max(map(len, numbers))
-        told = [
+        rows = [
             f"{name:<{width}}  {number:>{digits}}  {note}".rstrip()
             for (name, _, note), number in zip(lines, numbers, strict=True)
         ]
-        return "\n".join([*told, *self._interval()])
+        return "\n".join([*rows, *self._interval()])
 
     def _interval(self) -> list[str]:
         if self.half_width is None:
@@ -110,45 +111,45 @@ class PredictionExplanation:
         return [f"{SHOWN_COVERAGE:.0%} interval (jackknife): {low} to {high}"]
 
     def _features(self) -> list[tuple[str, float, float, float]]:
-        """Name, part, value and usual value of every feature, the largest part first."""
+        """Name, contribution, value and typical value of every feature, the largest contribution first."""
         columns = (self.feature_names, self.parts.by_feature.tolist(), self.row.tolist(), self.parts.reference.tolist())
         return sorted(zip(*columns, strict=True), key=lambda entry: -abs(entry[1]))
 
     def _fired(self) -> str:
         order = np.argsort(-self.parts.strengths, kind="stable")[:MOST_FIRED]
-        told = [
+        named = [
             f"rule {k + 1}: {self.parts.strengths[k]:.0%}" for k in order if self.parts.strengths[k] >= SHOWN_STRENGTH
         ]
         rest = 1.0 - self.parts.strengths[order].sum()
-        return ", ".join([*told, *([f"others: {rest:.0%}"] if rest >= SHOWN_STRENGTH else [])])
+        return ", ".join([*named, *([f"others: {rest:.0%}"] if rest >= SHOWN_STRENGTH else [])])
 
 
 MOST_FIRED = 5
 SHOWN_STRENGTH = 0.005
-"""Rules that count for less are not named in the text of a prediction; their parts are in the numbers."""
+"""Rules with a smaller strength are left out of the text of a prediction, but not of its numbers."""
 
 
 SHOWN_COVERAGE = 0.9
 """Coverage of the interval in the text of a prediction."""
 
 
-def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], members: Members) -> list[float]:
-    """For every member, how many times the deviation of a cluster the width of its set is.
+def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], members: Sequence[Member]) -> list[float]:
+    """Width of a set over the deviation of its cluster, for every member.
 
-    The record of a training in steps has it. Else rules that fire by the mean over features have sets wider by the root
-    of their number.
+    The record of a training of several rule bases has it. Otherwise, with ``firing="mean"``, sets are wider by the root
+    of the number of features.
     """
     known = training.get("cluster_scales", [])
     if len(known) == len(members):
         return list(map(float, known))
     described = training.get("models", [])
-    told = described if len(described) == len(members) else [settings] * len(members)
-    wider = members[0][1].n_features ** 0.5 if settings.get("firing") == "mean" else 1.0
-    return [wider * float(entry.get("width_scale", 1.0)) for entry in told]
+    entries = described if len(described) == len(members) else [settings] * len(members)
+    factor = members[0].predictor.n_features ** 0.5 if settings.get("firing") == "mean" else 1.0
+    return [factor * float(entry.get("width_scale", 1.0)) for entry in entries]
 
 
 def explain_rules(base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array | None) -> Explanation:
-    """Rules in words, among rows that are given or else those that the model remembers."""
+    """Rules in words that refer to the distribution of given rows, or else of rows drawn from the model."""
     are_data = rows is not None and len(rows) > 0
     among = rows if rows is not None and are_data else base.synthetic_rows()
     return Explanation(explain(base, feature_names, target_name, among, are_data=are_data))
@@ -160,7 +161,7 @@ def data_frame(records: Iterable[dict[str, Any]]) -> Any:
     Raises
     ------
     ImportError
-        Saying how to get pandas, if it is not there.
+        If pandas is missing, saying how to install it.
     """
     try:
         import pandas as pd

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr import __version__
-from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.features.wavelets import Wavelets
-from dsfr.core.prediction.bounds import check_mixture, check_predictor
+from dsfr.core.features.bases import AnyBasis, basis_of
+from dsfr.core.prediction.bounds import check_mixture
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges
@@ -24,13 +23,12 @@ from dsfr.model.record import check_record, check_width_scale
 from dsfr.storage.atomic import replacing
 from dsfr.storage.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
 
-FORMAT = 1
-"""Of a file with one predictor and no limits, which every version can read."""
-MIXTURE_FORMAT = 2
-"""Of a file with limits, several predictors or uncertainty."""
+FORMAT = 3
+"""Number of the format; readers refuse every other."""
 MAX_MEMBERS = 1000
 MAX_INTEGER = 2**64
-"""Of whole numbers in the metadata; seeds may have 64 bits."""
+"""Bound of whole numbers in the metadata; seeds may have 64 bits."""
+WRONG_ARRAYS = "its arrays have the wrong names or shapes for a model"
 _METADATA = "dsfr"
 _CHECKSUM = "sha256"
 _KINDS = {"feature_names": list, "target_name": str, "settings": dict, "training": dict}
@@ -40,32 +38,43 @@ class ModelFileError(ValueError):
     """A file that cannot be used as a model."""
 
 
-def write_model_file(path: str | os.PathLike[str], model: Predictor | Mixture, metadata: Mapping[str, Any]) -> Path:
-    """Write a predictor, or several, and the metadata.
+def write_model_file(path: str | os.PathLike[str], mixture: Mixture, metadata: Mapping[str, Any]) -> Path:
+    """Write a mixture and the metadata.
 
     Raises
     ------
     ModelFileError
-        If the model has numbers with which no reader would accept it.
+        If the model has numbers that readers would refuse.
     """
-    _check_numbers(model)
-    arrays = _to_arrays(model) if isinstance(model, Predictor) else _mixture_to_arrays(model)
-    number = FORMAT if isinstance(model, Predictor) and model.limits is None else MIXTURE_FORMAT
-    text = json.dumps({"format": number, "version": __version__, **metadata}, sort_keys=True)
+    _check_numbers(mixture)
+    arrays = _to_arrays(mixture)
+    text = json.dumps({"format": FORMAT, "version": __version__, **metadata}, sort_keys=True)
     data = to_bytes({**arrays, _CHECKSUM: _digest(arrays, text)}, {_METADATA: text})
     with replacing(path) as file:
         file.write(data)
     return Path(path)
 
 
-def read_model_file(path: str | os.PathLike[str]) -> tuple[Predictor | Mixture, dict[str, Any]]:
-    """Read a predictor, or several, and the metadata, checking everything.
+def read_model_file(path: str | os.PathLike[str]) -> tuple[Mixture, dict[str, Any]]:
+    """Read a mixture and the metadata, and check both.
 
     Raises
     ------
     ModelFileError
-        If the file is no model, damaged, altered, or of a newer format.
+        If the file is no model, damaged, altered, or of another format.
     """
+    arrays, text = _read_arrays(path)
+    try:
+        metadata = _checked_metadata(text)
+        mixture = _to_mixture(arrays, len(metadata["feature_names"]))
+        _check_numbers(mixture)
+        return mixture, metadata
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def _read_arrays(path: str | os.PathLike[str]) -> tuple[Bundle, str]:
+    """Arrays and metadata of a file whose checksum is right."""
     if Path(path).stat().st_size > MAX_BYTES:
         raise ModelFileError(f"{path} is larger than {MAX_BYTES} bytes: it is not a dsfr model file")
     data = Path(path).read_bytes()
@@ -79,94 +88,93 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[Predictor | Mixture, 
     checksum = arrays.pop(_CHECKSUM, np.empty(0))
     if not np.array_equal(checksum, _digest(arrays, header[_METADATA])):
         raise ModelFileError(f"{path} has been altered or damaged since it was written: its checksum differs")
-    try:
-        metadata = _checked_metadata(header[_METADATA])
-        n_features = len(metadata["feature_names"])
-        model = _to_mixture(arrays, n_features) if "mixture_shares" in arrays else _to_predictor(arrays, n_features)
-        _check_numbers(model)
-        return model, metadata
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+    return arrays, header[_METADATA]
 
 
-def _to_arrays(predictor: Predictor) -> Bundle:
-    limits = predictor.limits
-    return {
+def _to_arrays(mixture: Mixture) -> Bundle:
+    """Arrays of all members, each with the member's number before its name."""
+    arrays: Bundle = {"mixture_shares": np.array([member.share for member in mixture.members])}
+    if mixture.scores is not None:
+        arrays |= {"score_thresholds": mixture.scores.thresholds, "score_counts": mixture.scores.counts}
+    for number, member in enumerate(mixture.members):
+        arrays |= {f"member{number}_{name}": array for name, array in _member_arrays(member).items()}
+    return arrays
+
+
+def _member_arrays(member: Member) -> Bundle:
+    predictor, limits, posterior = member.predictor, member.predictor.limits, member.posterior
+    arrays = {
         **predictor.basis.arrays(),
         "low": predictor.ranges.low,
         "high": predictor.ranges.high,
         "weights": predictor.weights,
         "shares": predictor.shares,
         "target": np.array([predictor.target_mean, predictor.target_scale]),
-        **({} if limits is None else {"limit_low": limits.low, "limit_high": limits.high}),
     }
-
-
-def _mixture_to_arrays(mixture: Mixture) -> Bundle:
-    """Arrays of all members, each name with the member's number before it."""
-    arrays: Bundle = {"mixture_shares": np.array([member.share for member in mixture.members])}
-    if mixture.scores is not None:
-        arrays |= {"score_thresholds": mixture.scores.thresholds, "score_counts": mixture.scores.counts}
-    for number, member in enumerate(mixture.members):
-        own = _to_arrays(member.predictor)
-        if member.posterior is not None:
-            triangle = member.posterior.factor[np.triu_indices(len(member.posterior.factor))]
-            own |= {"factor": triangle, "noise": np.array([member.posterior.noise])}
-        arrays |= {f"member{number}_{name}": array for name, array in own.items()}
+    if limits is not None:
+        arrays |= {"limit_low": limits.low, "limit_high": limits.high}
+    if posterior is not None:
+        triangle = posterior.factor[np.triu_indices(len(posterior.factor))]
+        arrays |= {"factor": triangle, "noise": np.array([posterior.noise])}
     return arrays
 
 
 def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
-    shares = arrays["mixture_shares"]
-    if shares.ndim != 1 or not 0 < len(shares) <= MAX_MEMBERS or (shares < 0).any() or abs(shares.sum() - 1.0) > 1e-6:
-        raise ModelFileError("its shares are not numbers >= 0 that sum to 1")
-    members = tuple(_to_member(arrays, number, n_features) for number in range(len(shares)))
-    n_known = sum(len(_own(arrays, number)) for number in range(len(shares)))
-    scores = _to_scores(arrays)
-    if len(arrays) != n_known + (1 if scores is None else 3):
-        raise ModelFileError("its arrays have the wrong names or shapes for a model")
-    return Mixture(members, scores)
+    if any(array.dtype != _dtype_of(name) for name, array in arrays.items()):
+        raise ModelFileError("its arrays are not all float64")
+    shares = arrays.pop("mixture_shares", np.empty(0))
+    if shares.ndim != 1 or not 0 < len(shares) <= MAX_MEMBERS:
+        raise ModelFileError(WRONG_ARRAYS)
+    scores = _to_scores(arrays.pop("score_thresholds", None), arrays.pop("score_counts", None))
+    parts = [_take_prefixed(arrays, f"member{number}_") for number in range(len(shares))]
+    if arrays:
+        raise ModelFileError(WRONG_ARRAYS)
+    members = (_to_member(part, share, n_features) for part, share in zip(parts, shares.tolist(), strict=True))
+    return Mixture(tuple(members), scores)
 
 
-def _own(arrays: Bundle, number: int) -> Bundle:
-    """Arrays of one member, by their plain names."""
-    prefix = f"member{number}_"
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+def _dtype_of(name: str) -> npt.DTypeLike:
+    """Type of an array: numbers, or the letters of the name of a membership function."""
+    return np.uint8 if name.endswith("_membership") else np.float64
 
 
-def _to_member(arrays: Bundle, number: int, n_features: int) -> Member:
-    own = _own(arrays, number)
-    factor, noise = own.pop("factor", None), own.pop("noise", None)
-    predictor = _to_predictor(own, n_features)
-    share = float(arrays["mixture_shares"][number])
+def _take_prefixed(arrays: Bundle, prefix: str) -> Bundle:
+    """Take the arrays whose names have a prefix out of a bundle; named without it."""
+    names = [name for name in arrays if name.startswith(prefix)]
+    return {name.removeprefix(prefix): arrays.pop(name) for name in names}
+
+
+def _to_scores(thresholds: npt.NDArray[Any] | None, counts: npt.NDArray[Any] | None) -> Scores | None:
+    if thresholds is None and counts is None:
+        return None
+    if thresholds is None or counts is None or thresholds.ndim != 1 or thresholds.shape != counts.shape:
+        raise ModelFileError(WRONG_ARRAYS)
+    return Scores(thresholds, counts)
+
+
+def _to_member(arrays: Bundle, share: float, n_features: int) -> Member:
+    factor, noise = arrays.pop("factor", None), arrays.pop("noise", None)
+    predictor = _to_predictor(arrays, n_features)
     if factor is None and noise is None:
         return Member(predictor, share)
     p = len(predictor.weights)
-    if factor is None or noise is None or factor.shape != (p * (p + 1) // 2,) or noise.shape != (1,) or noise[0] < 0:
-        raise ModelFileError("its arrays have the wrong names or shapes for a model")
+    if factor is None or noise is None or factor.shape != (p * (p + 1) // 2,) or noise.shape != (1,):
+        raise ModelFileError(WRONG_ARRAYS)
     upper = np.zeros((p, p))
     upper[np.triu_indices(p)] = factor
     return Member(predictor, share, Posterior(upper, float(noise[0])))
 
 
-def _to_scores(arrays: Bundle) -> Scores | None:
-    thresholds, counts = arrays.get("score_thresholds"), arrays.get("score_counts")
-    if thresholds is None and counts is None:
-        return None
-    if thresholds is None or counts is None or thresholds.ndim != 1 or thresholds.shape != counts.shape:
-        raise ModelFileError("its arrays have the wrong names or shapes for a model")
-    return Scores(thresholds, counts)
-
-
 def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
-    is_rules = "centers" in arrays
-    basis_names = ("centers", "widths") if is_rules else ("dilations", "translations")
-    _check_arrays(arrays, basis_names, n_features, is_rules=is_rules)
-    first, second = (arrays[name] for name in basis_names)
+    try:
+        basis = basis_of(arrays)
+    except ValueError as error:
+        raise ModelFileError(f"{WRONG_ARRAYS}: {error}") from None
+    _check_arrays(arrays, basis, n_features)
     mean, scale = (float(value) for value in arrays["target"])
     return Predictor(
         ranges=Ranges(arrays["low"], arrays["high"]),
-        basis=Rules(first, second) if is_rules else Wavelets(first, second),
+        basis=basis,
         weights=arrays["weights"],
         target_mean=mean,
         target_scale=scale,
@@ -175,44 +183,43 @@ def _to_predictor(arrays: Bundle, n_features: int) -> Predictor:
     )
 
 
-def _check_arrays(arrays: Bundle, basis_names: tuple[str, str], n_features: int, *, is_rules: bool) -> None:
-    """Refuse other names, shapes and types than those of one predictor."""
-    n_units = (arrays.get(basis_names[0], np.empty(0)).shape or (0,))[0]
-    shapes = dict.fromkeys(basis_names, (n_units, n_features)) | {
+def _check_arrays(arrays: Bundle, basis: AnyBasis, n_features: int) -> None:
+    """Refuse other names and shapes than those of one predictor."""
+    n_units = (basis.locations.shape or (0,))[0]
+    if 0 in (n_units, n_features):
+        raise ModelFileError(WRONG_ARRAYS)
+    shapes = {name: array.shape for name, array in basis.arrays().items()} | {
+        **dict.fromkeys(basis.unit_arrays, (n_units, n_features)),
         "low": (n_features,),
         "high": (n_features,),
-        "weights": (n_units * (n_features + 1) if is_rules else n_units,),
-        "shares": (n_units if is_rules else 0,),
+        "weights": (basis.n_outputs,),
+        "shares": (basis.n_rules,),
         "target": (2,),
         **({name: (n_features,) for name in ("limit_low", "limit_high")} if "limit_low" in arrays else {}),
     }
-    if {name: array.shape for name, array in arrays.items()} != shapes or 0 in (n_units, n_features):
-        raise ModelFileError("its arrays have the wrong names or shapes for a model")
-    if any(array.dtype != np.float64 for array in arrays.values()):
-        raise ModelFileError("its arrays are not all float64")
+    if {name: array.shape for name, array in arrays.items()} != shapes:
+        raise ModelFileError(WRONG_ARRAYS)
 
 
-def _check_numbers(model: Predictor | Mixture) -> None:
+def _check_numbers(mixture: Mixture) -> None:
+    """Refuse numbers with which nothing can be computed, see `dsfr.core.prediction.bounds`."""
     try:
-        if isinstance(model, Predictor):
-            check_predictor(model)
-        else:
-            check_mixture(model)
+        check_mixture(mixture)
     except ValueError as error:
         raise ModelFileError(str(error)) from None
 
 
 def _checked_metadata(text: str) -> dict[str, Any]:
     try:
-        # JSON proper has no NaN or infinity, though Python reads them: they are numbers that nobody knows.
+        # JSON has no NaN or infinity, though Python reads them: they stand for unknown numbers.
         metadata = json.loads(text, parse_constant=lambda _: None, parse_float=_finite, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its metadata is not JSON, or has numbers out of range: {error}") from None
-    if not isinstance(metadata, dict) or metadata.get("format") not in (FORMAT, MIXTURE_FORMAT):
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
         found = metadata.get("format") if isinstance(metadata, dict) else None
         raise ModelFileError(
-            f"it has model format {found}, this version of dsfr ({__version__}) reads formats {FORMAT} and "
-            f"{MIXTURE_FORMAT}: upgrade dsfr, or train again"
+            f"it has model format {found}, this version of dsfr ({__version__}) reads format {FORMAT}: "
+            "upgrade dsfr if the number is larger, else train again"
         )
     for name, kind in _KINDS.items():
         if not isinstance(metadata.get(name), kind):

@@ -1,4 +1,4 @@
-"""A trained model as people handle it: predict, explain, save, load."""
+"""The trained model: predict, explain, simplify, save, load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from dsfr.core.arrays import Array, as_floats
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
-from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Mixture
+from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_rules, width_scales
 from dsfr.model.file import read_model_file, write_model_file
@@ -23,24 +23,25 @@ from dsfr.model.simplification import Simplification, simplify
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A predictor with the names of its columns and a record of how it was trained."""
+    """A mixture of one or several predictors, the names of the columns, and a record of the training."""
 
-    predictor: Predictor
+    mixture: Mixture
     feature_names: tuple[str, ...]
     target_name: str = "y"
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
-    mixture: Mixture | None = None
-    """Several predictors (``predictor`` is the strongest) and how sure they are, if the training was asked for it."""
 
     @property
-    def members(self) -> tuple[tuple[float, Predictor], ...]:
-        """Shares and predictors whose weighted sum the model predicts; a single one of share 1 as a rule."""
-        if self.mixture is None:
-            return ((1.0, self.predictor),)
-        return tuple((member.share, member.predictor) for member in self.mixture.members)
+    def members(self) -> tuple[Member, ...]:
+        """Members of the mixture: predictors whose predictions are averaged, with their shares."""
+        return self.mixture.members
+
+    @property
+    def predictor(self) -> Predictor:
+        """The predictor with the largest share."""
+        return self.mixture.strongest
 
     def predict(self, X: Any) -> Array:
         """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
@@ -50,7 +51,7 @@ class Model:
 
     def predict_rows(self, X: Array, *, fast: bool | None = None) -> Array:
         """Predictions for checked rows."""
-        return (self.predictor if self.mixture is None else self.mixture).predict(X, fast=fast)
+        return self.mixture.predict(X, fast=fast)
 
     def deviations(self, X: Any) -> Array:
         """Standard deviation of a new observation at every row of an array, a data frame or a `dsfr.scan`.
@@ -60,10 +61,9 @@ class Model:
         ValueError
             If the model was trained without uncertainty.
         """
-        sure = self._sure()
         if hasattr(X, "predictions"):
-            return np.concatenate([np.empty(0), *map(sure.deviations, X.features(self.feature_names))])
-        return sure.deviations(as_matrix(X, self.feature_names))
+            return np.concatenate([np.empty(0), *map(self.mixture.deviations, X.features(self.feature_names))])
+        return self.mixture.deviations(as_matrix(X, self.feature_names))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of jackknife intervals about predictions, of nominal coverage ``coverage``.
@@ -75,48 +75,40 @@ class Model:
         """
         if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1; 0.9 is usual")
-        scores = self._sure().scores
-        if scores is None:
+        if self.mixture.scores is None:
             raise ValueError(WITHOUT_UNCERTAINTY)
-        return scores.half_width(float(coverage))
-
-    def _sure(self) -> Mixture:
-        if self.mixture is None:
-            raise ValueError(WITHOUT_UNCERTAINTY)
-        return self.mixture
+        return self.mixture.scores.half_width(float(coverage))
 
     def half_widths(self, coverages: Sequence[float]) -> dict[float, float]:
-        """`half_width` of every coverage that the model can tell; none if it was trained without uncertainty."""
-        if self.mixture is None or self.mixture.scores is None:
-            return {}
-        enough = self.mixture.scores.counts[-1]
-        known = [coverage for coverage in coverages if np.ceil(coverage * (enough + 1.0) - 1e-9) <= enough]
+        """`half_width` of every coverage for which there are enough labels; empty without uncertainty."""
+        scores = self.mixture.scores
+        known = [] if scores is None else [coverage for coverage in coverages if scores.suffice_for(coverage)]
         return {coverage: self.half_width(coverage) for coverage in known}
 
     @property
     def rule_base(self) -> RuleBase:
-        """The rules of all members, those of the strongest first.
+        """The rules of all members, those of the largest share first.
 
         Raises
         ------
         ValueError
-            If the model has wavelets instead.
+            If the model has wavelets instead of rules.
         """
         return RuleBase.of(self.members, width_scales(self.settings, self.training, self.members))
 
     def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation:
         """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
 
-        With rows ``X``, what is low or high is judged among these, and each rule names the rows most typical of it;
-        without, among rows as the model remembers them. Of an average of several models the strongest is explained,
-        or ``all_models``.
+        Words such as low and high refer to the distribution of the rows ``X``, and each rule names the rows most
+        typical of it. Without ``X`` they refer to rows drawn from the model. Of several members, the one with the
+        largest share is explained, or all with ``all_models``.
         """
         base = self.rule_base if all_models else self.rule_base.strongest
         rows = None if X is None else as_matrix(X, self.feature_names)
         return explain_rules(base, self.feature_names, self.target_name, rows)
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
-        """One prediction taken apart by rules and features; the parts add up to it. ``row`` has one value a feature."""
+        """One prediction as a sum of contributions of rules and features. ``row`` has one value per feature."""
         X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
@@ -129,9 +121,9 @@ class Model:
     ) -> Simplification:
         """A model with fewer rules and sets, and what that costs in accuracy.
 
-        Rules that count for less than ``min_strength`` on every row are dropped; sets of a feature whose similarity (1
-        for equal ones) is at least ``similarity`` become one; rules that then have the same sets are joined. Rows
-        ``X``, with targets ``y`` if known, are what this is judged on; without, rows as the model remembers them.
+        Rules whose strength is below ``min_strength`` on every row are dropped; sets of a feature with a similarity of
+        at least ``similarity`` (1 for equal sets) become one; rules that then have the same sets are joined. All this
+        is measured on the rows ``X``, with targets ``y`` if known, or else on rows drawn from the model.
         """
         rows = None if X is None else as_matrix(X, self.feature_names)
         return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
@@ -146,7 +138,7 @@ class Model:
         """Write the model into one file; an existing file is replaced whole or not at all."""
         return write_model_file(
             path,
-            self.predictor if self.mixture is None else self.mixture,
+            self.mixture,
             {
                 "feature_names": list(self.feature_names),
                 "target_name": self.target_name,
@@ -162,12 +154,10 @@ def load(path: str | os.PathLike[str]) -> Model:
     Raises
     ------
     ModelFileError
-        If the file is no model, damaged, altered, or of a newer format.
+        If the file is no model, damaged, altered, or of another format.
     """
-    found, metadata = read_model_file(path)
-    mixture = found if isinstance(found, Mixture) else None
+    mixture, metadata = read_model_file(path)
     return Model(
-        predictor=found.strongest if isinstance(found, Mixture) else found,
         mixture=mixture,
         feature_names=tuple(metadata["feature_names"]),
         target_name=metadata["target_name"],
@@ -191,7 +181,7 @@ def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
 
 
 def by_name(X: Any, feature_names: Sequence[str]) -> Any:
-    """Columns of a data frame in the model's order; as they stand where the frame has no names of its own."""
+    """Columns of a data frame in the model's order; unchanged if X has no text as column names."""
     columns = list(getattr(X, "columns", ()))
     if not columns or not all(isinstance(column, str) for column in columns):
         return X

@@ -1,4 +1,4 @@
-"""What a model file remembers of its training: rounds, and what was sent by task and by agent. Bounded and checked."""
+"""The record of a training in a model file: rounds, and communication by task and by agent. Bounded and checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 100
 """Rounds kept of each stage, evenly spaced; first and last are among them."""
 MAX_AGENTS = 200
-"""Agents kept, those with most to carry."""
+"""Agents kept, those with the most traffic."""
 MAX_ENTRIES = 10_000
 """Longest list a reader accepts."""
 LEAST_SCALE = 1e-50
@@ -30,7 +30,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 }
 _NUMBER = (int, float)
 _MODEL = ("share", "agreement", "n_rules", "near_pairs", "width_scale")
-"""What readers look at in the description of one of several models; there is more."""
+"""Entries that readers use of the description of a member; there are others."""
 _KINDS: dict[str, dict[str, tuple[type, ...]]] = {
     "history": {
         "stage": (str,),
@@ -61,7 +61,7 @@ _LISTS: dict[str, dict[str, tuple[type, ...]]] = {**_KINDS, "models": dict.fromk
 
 
 def record(history: Sequence[RoundInfo], ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
-    """Rounds, tasks and agents as lists of flat dictionaries that JSON can hold; a number nobody knows is None."""
+    """Rounds, tasks and agents as lists of flat dictionaries for JSON; an unknown number is None."""
     busiest = sorted(ledger.agents.items(), key=lambda item: -item[1].bytes_received - item[1].bytes_sent)
     agents = sorted(busiest[:MAX_AGENTS])
     return {
@@ -72,7 +72,7 @@ def record(history: Sequence[RoundInfo], ledger: Ledger) -> dict[str, list[dict[
 
 
 def check_record(training: Mapping[str, Any]) -> None:
-    """Refuse what is no record of a training; files without parts of it are older, and fine.
+    """Refuse values of the wrong type; every part of a record is optional.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def check_record(training: Mapping[str, Any]) -> None:
 
 
 def check_width_scale(settings: Mapping[str, Any]) -> None:
-    """Refuse a width scale that widths cannot be divided by: clusters are remembered with the help of it."""
+    """Refuse a width scale by which widths cannot be divided to get the deviations of clusters."""
     if not _is_scale(settings.get("width_scale", 1.0)):
         raise ValueError("its setting 'width_scale' is no number > 0")
 
@@ -130,7 +130,7 @@ def _plain(entry: object, name: str, without: str = "") -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """Six digits of a number are enough to draw; what is not finite is not known."""
+    """A number with six digits, enough for plots; None if it is not finite, which means unknown."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""A simpler model and what it costs."""
+"""A model with fewer rules and sets, and the cost of it in accuracy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
 from dsfr.core.explain.simplification import n_sets, simplify_predictor
-from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.errors import relative_error
 from dsfr.core.prediction.mixture import Member, Mixture
 
@@ -31,7 +30,7 @@ class Simplification:
     nrmse: tuple[float, float] | None
     """Error on the labelled rows, if targets were given."""
     intervals: tuple[bool, bool]
-    """Whether the models know intervals: a simpler one does not, since its errors are not those that were counted."""
+    """Whether each model has conformal intervals; a simpler one has none, because its errors were not counted."""
 
     def __str__(self) -> str:
         lines = [
@@ -42,12 +41,12 @@ class Simplification:
         if self.nrmse is not None:
             lines.append(f"NRMSE         {self.nrmse[0]:.4f} -> {self.nrmse[1]:.4f}")
         if self.intervals == (True, False):
-            lines.append("intervals     lost: the errors they were made from are not those of the simpler model")
+            lines.append("intervals     lost: they were made from errors of the model before it was simplified")
         return "\n".join([*lines, f"measured on   {self.measured_on}"])
 
 
 def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min_strength: float) -> Simplification:
-    """Simplify a model on rows, or on rows as it remembers them, and measure there what has changed.
+    """Simplify a model on given rows, or on rows drawn from it, and measure the change there.
 
     Raises
     ------
@@ -66,20 +65,21 @@ def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min
         measured_on=f"{len(X)} rows drawn from the model itself" if rows is None else f"the {len(X)} rows given",
         change=float(np.sqrt(np.mean(((new - old) / model.predictor.target_scale) ** 2))),
         nrmse=None if targets is None else _errors(targets, old, new),
-        intervals=(_knows_intervals(model), _knows_intervals(simpler)),
+        intervals=(model.mixture.scores is not None, simpler.mixture.scores is not None),
     )
 
 
 def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> Model:
-    """The model with every member simplified; it does not know any more how sure it is, unless nothing has changed."""
-    members = [simplify_predictor(p, X, similarity=similarity, min_strength=min_strength) for _, p in model.members]
-    if all(after is before for after, (_, before) in zip(members, model.members, strict=True)):
+    """The model with every member simplified, without uncertainty; the same model if nothing can be simplified."""
+    members = tuple(_simpler_member(member, X, similarity, min_strength) for member in model.members)
+    if all(after is before for after, before in zip(members, model.members, strict=True)):
         return model
-    if model.mixture is None:
-        return replace(model, predictor=members[0])
-    shares = [share for share, _ in model.members]
-    mixture = Mixture(tuple(map(Member, members, shares)))
-    return replace(model, predictor=mixture.strongest, mixture=mixture)
+    return replace(model, mixture=Mixture(tuple(replace(member, posterior=None) for member in members)))
+
+
+def _simpler_member(member: Member, X: Array, similarity: float, min_strength: float) -> Member:
+    found = simplify_predictor(member.predictor, X, similarity=similarity, min_strength=min_strength)
+    return member if found is member.predictor else replace(member, predictor=found)
 
 
 def _check(similarity: float, min_strength: float) -> None:
@@ -104,12 +104,8 @@ def _errors(y: Array, old: Array, new: Array) -> tuple[float, float] | None:
 
 
 def _n_rules(model: Model) -> int:
-    return sum(len(predictor.shares) for _, predictor in model.members)
+    return sum(member.predictor.basis.n_rules for member in model.members)
 
 
 def _n_sets(model: Model) -> int:
-    return sum(n_sets(predictor.basis) for _, predictor in model.members if isinstance(predictor.basis, Rules))
-
-
-def _knows_intervals(model: Model) -> bool:
-    return model.mixture is not None and model.mixture.scores is not None
+    return sum(n_sets(member.predictor.basis.rules) for member in model.members)

@@ -1,30 +1,29 @@
-"""From a table and what the user asked for to a trained model: the work behind ``dsfr fit``."""
+"""From files and options to a trained model, over any engine: the work behind ``dsfr fit``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
-from dsfr.core.prediction.errors import relative_error
 from dsfr.engines import Ledger
 from dsfr.estimators.methods import METHODS
 from dsfr.estimators.metrics import RunningError
-from dsfr.io import scan
-from dsfr.io.batches import column_names, find_files
-from dsfr.io.columns import Table, TableError, labels, listed, matrix, numbers
-from dsfr.io.scanning import with_labels
+from dsfr.io.agent_files import Columns, find_agent_files
+from dsfr.io.columns import TableError, listed
+from dsfr.io.files import column_names, find_files
+from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
+from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
+from dsfr.pipeline.processes import Processes
 from dsfr.training.fit_report import FitReport
-from dsfr.training.labels import hide_labels
 
-STREAMED_BYTES = 2**26
-"""Files larger than this are read batch by batch."""
+OnRound: TypeAlias = Callable[[RoundInfo], None]
+
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
 
@@ -35,7 +34,7 @@ WITHOUT_EFFECT = {
     "fr": ("consistency", "pairs", "smoothness"),
     "lapwnn": ("auto", "consistency", "pairs", "fuzzifier", "width_scale"),
 }
-"""By method, the options that its training never looks at."""
+"""By method, the options that its training does not use."""
 TUNED = ("ridge", "consistency", "smoothness")
 """What ``--tune`` and ``--auto`` choose."""
 
@@ -71,18 +70,18 @@ class FitOptions:
 
 @dataclass(frozen=True, slots=True)
 class FitOutcome:
-    """A trained model and what there is to say about it."""
+    """A trained model, and communication, errors and time of its training."""
 
     model: Model
     ledger: Ledger
     errors: dict[str, float]
-    """NRMSE by what it was measured on."""
+    """NRMSE by the rows it was measured on."""
     report: FitReport
-    """Where the time went."""
+    """Time of the training by stage."""
 
 
 def refuse_without_effect(method: str, given: Collection[str]) -> None:
-    """Refuse options that a person has given and the method has no use for, or that tuning chooses.
+    """Refuse options on the command line that the method does not use, or that tuning chooses.
 
     Raises
     ------
@@ -96,57 +95,47 @@ def refuse_without_effect(method: str, given: Collection[str]) -> None:
             raise ValueError(f"--{chooser} chooses {names}: leave out one or the other")
     useless = [name for name in WITHOUT_EFFECT[method] if name in given]
     if useless:
-        told = ", ".join("--" + name.replace("_", "-") for name in useless)
+        names = ", ".join("--" + name.replace("_", "-") for name in useless)
         users = [name for name, unused in WITHOUT_EFFECT.items() if not set(useless) & set(unused)]
         remedy = f", or take --method {' or '.join(users)}" if users else ""
-        raise ValueError(f"--method {method} has no use for {told}: leave out what has no effect{remedy}")
+        raise ValueError(f"--method {method} has no use for {names}: leave out what has no effect{remedy}")
 
 
-def fit_table(table: Table, options: FitOptions, on_round: Callable[[RoundInfo], None]) -> FitOutcome:
-    """Train the method that was asked for on the columns that were asked for.
-
-    Raises
-    ------
-    TableError
-        If columns are missing, repeated or not numbers.
-    """
-    _refuse_two_owners(options)
-    names = feature_columns(table.column_names, options)
-    X = matrix(table, names)
-    y = numbers(table, options.target, allow_missing=True)
-    owners = None if options.agent_column is None else labels(table, options.agent_column)
-    known = y
-    if options.labels is not None:
-        known = hide_labels(y, options.labels, np.random.default_rng(options.seed))
-    estimator = make_estimator(options, on_round)
-    used = ~np.isnan(known) if METHODS[options.method].needs_all_labels else np.ones(len(y), dtype=bool)
-    estimator.fit(X[used], known[used], agents=None if owners is None else owners[used])
-    model = estimator.model_.renamed(names, options.target)
-    errors = _errors(model.predict_rows(X), y, known)
-    return FitOutcome(model, estimator.ledger_, errors, estimator.fit_report_)
-
-
-def is_streamed(path: str | Path) -> bool:
-    """Whether rows are read batch by batch: those of folders, arrays and large files."""
-    path = Path(path)
-    return path.is_dir() or path.suffix.lower() == ".npy" or path.stat().st_size > STREAMED_BYTES
-
-
-def fit_files(
-    path: str | Path,
+def fit_model(
+    data: str | Path,
     options: FitOptions,
-    on_round: Callable[[RoundInfo], None],
+    engine: EngineOptions,
+    processes: Processes,
+    on_round: OnRound | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> FitOutcome:
-    """As `fit_table`, on the rows of a file or folder that need not fit into memory; ``on_rows`` is told of batches.
+    """Train on files: one table with all agents' rows, or with an engine one file per agent.
+
+    ``on_round`` is called after every round, ``on_rows`` with the number of rows of every batch read.
 
     Raises
     ------
     TableError
         If there are no rows, or columns are missing, repeated or not numbers.
     """
-    _refuse_two_owners(options)
-    files = find_files(path)
+    estimator = make_estimator(options, on_round)
+    if engine.engine is None:
+        rows = describe_table(data, options)
+        estimator.fit(replace(rows, labeled_only=METHODS[options.method].needs_all_labels, on_rows=on_rows))
+        errors = _errors(rows, estimator.model_)
+    else:
+        agents = describe_agents(str(data), options, processes)
+        with open_engine(agents, engine) as make_engine:
+            estimator.fit_over(make_engine, agents.columns.features, agents.columns.target)
+        errors = {}  # rows stay with their agents
+    return FitOutcome(estimator.model_, estimator.ledger_, errors, estimator.fit_report_)
+
+
+def describe_table(data: str | Path, options: FitOptions) -> Scan:
+    """The rows of a file or folder and the roles of their columns, with labels hidden as asked."""
+    if options.agents is not None and options.agent_column is not None:
+        raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
+    files = find_files(data)
     names = feature_columns(column_names(files[0], options.delimiter), options)
     rows = scan(
         files,
@@ -155,32 +144,48 @@ def fit_files(
         agent_column=options.agent_column,
         delimiter=options.delimiter,
     )
-    if options.labels is not None:
-        rows = with_labels(rows, options.labels, np.random.default_rng(options.seed))
-    estimator = make_estimator(options, on_round)
-    estimator.fit(replace(rows, labeled_only=METHODS[options.method].needs_all_labels, on_rows=on_rows))
-    errors = {"labels used": RunningError(), "hidden labels": RunningError()}
-    for block in rows.blocks():
-        predictions = estimator.model_.predict_rows(block.X)
-        errors["labels used"].add(block.y, predictions)
-        errors["hidden labels"].add(block.hidden, predictions)
-    shown = {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}
-    return FitOutcome(estimator.model_, estimator.ledger_, shown, estimator.fit_report_)
+    if options.labels is None:
+        return rows
+    return with_labels(rows, options.labels, np.random.default_rng(options.seed))
 
 
-def _refuse_two_owners(options: FitOptions) -> None:
-    if options.agents is not None and options.agent_column is not None:
-        raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
+def describe_agents(pattern: str, options: FitOptions, processes: Processes) -> FileAgents:
+    """The agents of several files; columns are those of the first file of the first process."""
+    for name, value in {
+        "--agents": options.agents,
+        "--agent-column": options.agent_column,
+        "--labels": options.labels,
+    }.items():
+        if value is not None:
+            raise TableError(f"{name} is for a table in one file; here every file is an agent: leave it out")
+    files = processes.together(lambda: find_agent_files(pattern, rank=processes.rank, n_ranks=processes.size))
+    first = processes.together(
+        lambda: _columns_of(next(iter(files.values())), options).to_json() if processes.rank == 0 else ""
+    )
+    columns = Columns.from_json(processes.broadcast(first, 0))
+    return FileAgents(files, columns, options.topology, processes)
+
+
+def _columns_of(path: Path, options: FitOptions) -> Columns:
+    names = feature_columns(column_names(path, options.delimiter), options)
+    return Columns(
+        features=tuple(names),
+        target=options.target,
+        exact=not options.features,
+        ignored=options.ignore,
+        labeled_only=METHODS[options.method].needs_all_labels,
+        delimiter=options.delimiter,
+    )
 
 
 def feature_columns(columns: Sequence[str], options: FitOptions) -> list[str]:
-    """Columns to learn from: those that were asked for, or all that are left."""
+    """Feature columns: those of ``--features``, or else all that have no other role."""
     reserved = {options.target, options.agent_column}
     for name in (options.target, options.agent_column, *options.ignore):
         if name is not None and name not in columns:
             raise TableError(f"the table has no column {name!r}; it has {listed(columns)}")
     if options.features:
-        names = [name for told in options.features for name in _split(told, columns)]
+        names = [name for given in options.features for name in _split(given, columns)]
         if (reserved | set(options.ignore)) & set(names) or len(set(names)) < len(names):
             raise TableError("--features repeats a column, or names one that is the target, the agents or ignored")
     else:
@@ -190,15 +195,15 @@ def feature_columns(columns: Sequence[str], options: FitOptions) -> list[str]:
     return names
 
 
-def _split(told: str, columns: Sequence[str]) -> list[str]:
-    """Names between commas, unless all of it is the name of a column."""
-    if told in columns:
-        return [told]
-    return [name.strip() for name in told.split(",") if name.strip()]
+def _split(given: str, columns: Sequence[str]) -> list[str]:
+    """Names separated by commas; a single name if a column is called so."""
+    if given in columns:
+        return [given]
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | None) -> Any:
-    """The estimator of the method that was asked for."""
+def make_estimator(options: FitOptions, on_round: OnRound | None) -> Any:
+    """The estimator of the chosen method."""
     shared = {
         "smoothness": options.smoothness,
         "ridge": options.ridge,
@@ -226,12 +231,11 @@ def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | 
     )
 
 
-def _errors(predictions: Array, y: Array, known: Array) -> dict[str, float]:
-    """Errors that can be told: on the labels used, which flatters, and on those that were hidden."""
-    errors = {}
-    hidden = np.where(np.isnan(known), y, np.nan)
-    for what, targets in (("labels used", known), ("hidden labels", hidden)):
-        error = relative_error(targets, predictions)
-        if error is not None:
-            errors[f"NRMSE on the {np.count_nonzero(~np.isnan(targets))} {what}"] = error
-    return errors
+def _errors(rows: Scan, model: Model) -> dict[str, float]:
+    """NRMSE on the labels used, which is optimistic, and on those that were hidden, where there are enough."""
+    errors = {"labels used": RunningError(), "hidden labels": RunningError()}
+    for block in rows.blocks():
+        predictions = model.predict_rows(block.X)
+        errors["labels used"].add(block.y, predictions)
+        errors["hidden labels"].add(block.hidden, predictions)
+    return {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}

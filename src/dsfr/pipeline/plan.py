@@ -22,7 +22,7 @@ from dsfr.training.scaling.survey import check_size
 SAMPLE_ROWS = 20_000
 """Rows that computing is timed on."""
 ASSUMED_ROUNDS = {"admm": (20, 30), "exact": (20, 1)}
-"""Rounds of clustering and of solving, where nothing better is known: typical of the paper's tables."""
+"""Rounds of clustering and of solving that are assumed by default, typical of the paper's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Links:
         return leg.everybody_answers or not self.depths
 
     def bytes(self, leg: Leg) -> float:
-        """Bytes of one round; the one answer of a gather is taken to come from the middle of a tree."""
+        """Bytes of one round; a gather's single answer is assumed to come from an agent of mean depth."""
         n_links = len(self.depths) if self.depths else self.n_agents
         if leg.verb != "gather" or not self.depths:
             answers = n_links if leg.everybody_answers else 1
@@ -80,7 +80,7 @@ class Links:
         return self.n_agents + (self.n_agents if leg.everybody_answers else 1)
 
     def seconds(self, leg: Leg) -> float:
-        """Time of one round: there and back over as many links as the farthest agent has to the root."""
+        """Time of one round: to the agent farthest from the root and back."""
         hops = max(self.depths, default=1)
         return hops * (2.0 * self.latency + (leg.bytes_down + leg.bytes_up) / self.bandwidth)
 
@@ -147,7 +147,7 @@ class GossipLinks:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a training is expected to take."""
+    """Expected rounds, bytes and time of a training."""
 
     legs: list[Leg]
     links: Links | GossipLinks
@@ -186,7 +186,7 @@ def make_plan(
     cluster_rounds: int | None = None,
     weight_rounds: int | None = None,
 ) -> Plan:
-    """Plan of a training of ``n_rows`` rows, spread evenly over the agents.
+    """Plan of a training of ``n_rows`` rows, divided evenly among the agents.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def _computing(n_rows: int, n_features: int, settings: Settings, n_passes: int) 
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The shorter of two runs: a first one may have to load and warm up."""
+    """The shorter of two runs, because the first may include loading."""
     seconds = []
     for _ in range(2):
         start = time.perf_counter()

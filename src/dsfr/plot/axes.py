@@ -1,4 +1,4 @@
-"""What all plots share: where to draw, in which colours, and which column is meant."""
+"""Axes, colours and feature names, shared by all plots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Axes: TypeAlias = Any
 """A `matplotlib.axes.Axes`; matplotlib is imported when something is drawn."""
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07700", "#56B4E9", "#6B5BB5", "#555F6E")
-"""Told apart by people who do not see all colours (after Okabe and Ito), and in grey by their dashes."""
+"""Colours for all kinds of colour vision (after Okabe and Ito); in grey, dashes distinguish lines."""
 DASHES = ("-", "--", ":", "-.")
 
 
@@ -20,7 +20,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
     Raises
     ------
     ImportError
-        Saying how to get matplotlib, if it is not there.
+        If matplotlib is missing, saying how to install it.
     """
     try:
         import matplotlib.pyplot as plt
@@ -43,7 +43,7 @@ def dash_of(k: int) -> str:
 
 
 def index_of(model: Model, feature: str | int) -> int:
-    """Number of a feature that is named, or given as a number.
+    """Index of a feature given by name or index.
 
     Raises
     ------
@@ -59,5 +59,5 @@ def index_of(model: Model, feature: str | int) -> int:
 
 
 def label_of(name: str) -> str:
-    """A name as text for matplotlib, which would read dollars as mathematics."""
+    """A name with dollar signs escaped, which matplotlib would take as mathematics."""
     return name.replace("$", r"\$")

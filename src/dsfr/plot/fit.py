@@ -1,4 +1,4 @@
-"""Plots of predictions: against the truth, and along one feature."""
+"""Plots of predictions: against true values, and along one feature."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dsfr.plot.axes import COLORS, Axes, axes_or_new, index_of, label_of
 
 N_GRID = 300
 MOST_CURVES = 300
-"""Rows whose own curves make the band of a response."""
+"""Largest number of rows whose curves make the bands of a response."""
 
 
 def predictions(model: Model, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes | None = None) -> Axes:
     """Predicted against true values of the labelled rows; on the dashed line predictions are right.
 
-    If the model knows how sure it is, bars are jackknife intervals of nominal ``coverage``.
+    If the model has uncertainty, bars are jackknife intervals of nominal ``coverage``.
     """
     rows, truth = as_matrix(X, model.feature_names), as_floats(y, "y")
     if truth.shape != (len(rows),):
@@ -46,11 +46,11 @@ def response(
     """The prediction along one feature, the others as in ``at`` (default: the model's typical row).
 
     With rows ``X`` the line is the mean over rows that keep their other features (partial dependence), and the bands
-    hold the middle half and the middle nine tenths of their curves. Without, the band holds the target with probability
-    ``coverage``, if the model knows how sure it is.
+    contain the middle half and the middle nine tenths of their curves. Without ``X``, the band contains the target with
+    probability ``coverage``, if the model has uncertainty.
     """
     if X is not None and at is not None:
-        raise ValueError("X averages over rows, at fixes one: give one of them")
+        raise ValueError("X averages over rows and at fixes one row: give one of them")
     j = index_of(model, feature)
     ax = axes_or_new(ax)
     domain = model.rule_base.domain

@@ -1,4 +1,4 @@
-"""Plots of rules: their sets along one feature, and where they lie in two; of several models, the strongest's."""
+"""Plots of the rules of the member with the largest share: sets along one feature, and a map in two."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.features.membership import membership_of
 from dsfr.model.model import Model, as_matrix
 from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label_of
 
@@ -14,7 +15,7 @@ N_GRID = 400
 MOST_POINTS = 4000
 LEGEND_ROWS = 14
 MOST_NAMED = 42
-"""With more rules there is no legend: it would leave no room for the sets."""
+"""With more rules there is no legend, because it would fill the plot."""
 
 
 def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | None = None) -> Axes:
@@ -22,11 +23,12 @@ def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | N
     j = index_of(model, feature)
     ax = axes_or_new(ax)
     base = model.rule_base.strongest
+    membership = membership_of(model.predictor.basis.rules.membership)
     grid = np.linspace(base.domain.low[j], base.domain.high[j], N_GRID)
     if X is not None:
         _histogram(ax, as_matrix(X, model.feature_names)[:, j])
     for k in np.argsort(base.centers[:, j], kind="stable").tolist():
-        degree = np.exp(-(((grid - base.centers[k, j]) / base.widths[k, j]) ** 2))
+        degree = np.exp(membership.log((grid - base.centers[k, j]) / base.widths[k, j]))
         ax.plot(grid, degree, color=color_of(k), linestyle=dash_of(k), linewidth=1.8, label=f"rule {k + 1}")
     ax.set(xlabel=label_of(model.feature_names[j]), ylabel="membership", ylim=(0.0, 1.05))
     if base.n_rules <= MOST_NAMED:
@@ -38,7 +40,7 @@ def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | N
 def rule_map(
     model: Model, X: Any, features: tuple[str | int, str | int] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Rows coloured by the rule that counts most, and the rules as ellipses of one width around their centers.
+    """Rows coloured by their strongest rule, and rules as ellipses of one width around their centers.
 
     In the two features named, or else in the plane in which the scaled rows vary most (their principal components).
     """
@@ -68,7 +70,7 @@ def rule_map(
 
 
 def _histogram(ax: Axes, column: Array) -> None:
-    # A column of large numbers that hardly differ has fewer of them than bins.
+    # A column of large numbers that hardly differ may have fewer distinct values than bins.
     different = np.ptp(column) / np.spacing(np.abs(column).max())
     counts, edges = np.histogram(column, bins=40 if different > 40 else 1)
     heights = 0.55 * counts / max(int(counts.max()), 1)
@@ -78,7 +80,7 @@ def _histogram(ax: Axes, column: Array) -> None:
 def _plane(
     model: Model, rows: Array, features: tuple[str | int, str | int] | None
 ) -> tuple[Array, Array, tuple[str, str]]:
-    """Origin, two columns that map features to the plane, and what the axes are called."""
+    """Origin, two columns that map features to the plane, and the labels of the axes."""
     d = len(model.feature_names)
     if features is not None:
         first, second = (index_of(model, feature) for feature in features)
@@ -101,7 +103,7 @@ def _plane(
 
 
 def _ellipse(center: Array, widths: Array, plane: Array) -> Array:
-    """Outline of the set ``exp(-1)`` of a rule, seen in the plane; shape (points, 2)."""
+    """Outline of a rule's membership ``exp(-1)``, projected to the plane; shape (points, 2)."""
     shadow = (plane * widths[:, None] ** 2 / 2.0).T @ plane
     values, axes = np.linalg.eigh(shadow)
     angle = np.linspace(0.0, 2.0 * np.pi, 100)

@@ -1,4 +1,4 @@
-"""Plots of a training: how it converged, and what was sent."""
+"""Plots of a training: convergence and communication."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def convergence(history: Model | Sequence[Any], stage: str | None = None, *, ax:
     """
     rounds = _rounds(history)
     if not rounds:
-        raise ValueError("there is no history of rounds: the model file is older, or nothing was iterated")
+        raise ValueError("there is no history of rounds: the model file has none, or nothing was iterated")
     chosen = stage or _longest_last(rounds)
     mine = _running([info for info in rounds if info["stage"] == chosen])
     if not mine:
@@ -56,7 +56,7 @@ def communication(ledger: Model | Ledger, by: str = "task", *, ax: Axes | None =
     part, down, up = keys[by]
     entries = sorted(kept.get(part, []), key=lambda entry: -entry[down] - entry[up])[:MOST_AGENTS]
     if not entries:
-        raise ValueError("nothing was sent, or the model file is older and has no ledger")
+        raise ValueError("nothing was sent, or the model file has no ledger")
     ax = axes_or_new(ax)
     places = np.arange(len(entries))[::-1]
     received, sent = (np.array([entry[key] / 1e3 for entry in entries]) for key in (down, up))
@@ -82,7 +82,7 @@ def _rounds(history: Model | Sequence[Any]) -> list[Mapping[str, Any]]:
 
 
 def _running(rounds: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rounds that go on counting where another model begins with its first."""
+    """Rounds numbered consecutively, although every member counts its own from 1."""
     before = last = 0
     counted: list[Mapping[str, Any]] = []
     for info in rounds:
@@ -93,14 +93,14 @@ def _running(rounds: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _longest_last(rounds: Sequence[Mapping[str, Any]]) -> str:
-    """The last stage with more than one round, or the last of all."""
+    """The last stage with more than one round, or else the last stage."""
     stages = [info["stage"] for info in rounds]
     iterated = [stage for stage in stages if stages.count(stage) > 1]
     return str((iterated or stages)[-1])
 
 
 def _positive(rounds: Sequence[Mapping[str, Any]], key: str) -> list[tuple[int, float]]:
-    """Rounds and values that a logarithmic axis can show; the objective as its distance from the lowest."""
+    """Rounds and positive values, for a logarithmic axis; the objective minus its minimum."""
     known = [(info["round"], info[key]) for info in rounds if info[key] is not None]
     if key == "objective" and known:
         lowest = min(value for _, value in known)

@@ -1,4 +1,4 @@
-"""A model as one page that people open, read, try out and print: no network, no dependency, nothing computed twice."""
+"""A report of a model: one HTML page that works offline and has no dependencies."""
 
 from dsfr.report.data import ReportData, data_of_table
 from dsfr.report.page import render, write_report

@@ -1,4 +1,4 @@
-// Small plots in SVG, drawn to the width they are given; text from data goes in as text, never as markup.
+// Plots in SVG, as wide as their container. Text from data is inserted as text, never as markup.
 const SVG = "http://www.w3.org/2000/svg";
 const DASHES = ["", "7 4", "2 3", "9 3 2 3"];
 
@@ -22,7 +22,7 @@ function shape(tag, attributes = {}, text = null) {
   return node;
 }
 
-// Four significant digits and no needless ones, as dsfr prints numbers.
+// A number with four significant digits and no trailing zeros, as dsfr prints it.
 function readable(value) {
   if (!Number.isFinite(value)) return String(value);
   const rounded = Number(value.toPrecision(4)) + 0;
@@ -52,7 +52,7 @@ function logTicks(low, high) {
 
 function powerOfTen(value) { return value >= 1e4 || value < 1e-3 ? `1e${Math.round(Math.log10(value))}` : readable(value); }
 
-// A text that would not fit, without its middle: names often differ at their ends. Seven pixels hold a letter.
+// A text shortened in its middle, because names often differ at their ends; a letter takes about seven pixels.
 function shortened(text, room) {
   const letters = [...text], most = Math.max(8, Math.floor(room / 7));
   if (letters.length <= most) return text;
@@ -60,7 +60,7 @@ function shortened(text, room) {
   return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
 }
 
-// Axes for a plot: `x` and `y` map values to places. Options: xRange, yRange, xLabel, yLabel, height, logY, label.
+// Axes of a plot: `x` and `y` map values to pixels. Options: xRange, yRange, xLabel, yLabel, height, logY, label.
 function frame(container, options) {
   const width = Math.max(container.clientWidth || 600, 260), height = options.height || 300;
   const left = options.noY ? 16 : 62, right = width - 14, top = 18, bottom = height - 42;
@@ -124,7 +124,7 @@ function padded(values) {
   return [low - room, high + room];
 }
 
-// Bars in a common scale; `signed` ones grow from a zero line.
+// Bars on a common scale; `signed` ones start at a zero line.
 function meters(container, rows, { signed = false } = {}) {
   const most = Math.max(...rows.map((row) => Math.abs(row.value)), 1e-300);
   container.replaceChildren(...rows.map((row) => {
@@ -145,7 +145,7 @@ function zeroLine() {
   return line;
 }
 
-// Texts with numbers in them in the order people expect: agent 9 before agent 10.
+// Sorts texts by the numbers in them: agent 9 before agent 10.
 function naturally(a, b) { return String(a).localeCompare(String(b), "en", { numeric: true }); }
 
 function sortableTable(header, rows) {

@@ -1,4 +1,4 @@
-// Responses, the fit to the data, and the course of the training.
+// Responses, predictions against true values, and the history of the training.
 // ---- response
 function fillResponse() {
   featureOptions(byId("response-feature"), model.first_feature);
@@ -47,7 +47,7 @@ function drawFit() {
   for (const [truth, guess] of points) plot.svg.append(shape("circle", { cx: plot.x(truth), cy: plot.y(guess), r: 2.6, fill: "var(--c0)", opacity: 0.55 }));
 }
 
-// Where predictions may lie for the interval to hold the true value.
+// Band of predictions whose interval contains the true value.
 function drawBand(plot, [low, high], half) {
   const end = (x, y) => [plot.x(x), plot.y(Math.min(Math.max(y, low), high))];
   const xs = grid(low, high, 100);
@@ -82,7 +82,7 @@ function drawConvergence() {
 
 const CURVES = [["error_bound", "error bound"], ["primal_residual", "primal residual"], ["dual_residual", "dual residual"]];
 
-// Several models are trained one after the other, each counting its rounds from one: here they go on.
+// Rounds numbered consecutively: every member of a mixture counts its own from one.
 function runningRounds(rounds) {
   let before = 0, last = 0;
   return rounds.map((info) => {
@@ -92,11 +92,11 @@ function runningRounds(rounds) {
   });
 }
 
-function drawStage(container, legend, told) {
-  const rounds = runningRounds(told);
+function drawStage(container, legend, history) {
+  const rounds = runningRounds(history);
   const positive = (key) => rounds.filter((info) => info[key] > 0 && info[key] < 1e299);
   const values = CURVES.flatMap(([key]) => positive(key).map((info) => info[key]));
-  if (!values.length || told.every((info) => info.round === told[0].round)) { container.replaceChildren(element("p", { class: "hint" }, "Solved in one round, from sums.")); return; }
+  if (!values.length || history.every((info) => info.round === history[0].round)) { container.replaceChildren(element("p", { class: "hint" }, "Solved in one round, from sums.")); return; }
   const low = Math.min(...values), high = Math.max(...values);
   const plot = frame(container, { xRange: [rounds[0].round, rounds[rounds.length - 1].round], yRange: [low / 1.5, high * 1.5], logY: true, height: 240, xLabel: "round", label: "Residuals by round" });
   CURVES.forEach(([key, name], k) => {

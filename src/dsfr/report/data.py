@@ -1,4 +1,4 @@
-"""The rows a report is made with."""
+"""The rows that a report is made with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dsfr.model.model import Model, by_name
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """Complete rows, their targets (NaN where unknown) if there are any, and how many rows were left out."""
+    """Complete rows, their targets (NaN where unknown) if there are any, and the number of incomplete rows."""
 
     X: Array
     y: Array | None = None

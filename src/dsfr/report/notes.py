@@ -1,4 +1,4 @@
-"""What a reader should know of the data and the model before trusting either."""
+"""Warnings and remarks about the data and the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 
 RARE = 0.01
-"""A rule with a smaller share of the rows is pointed out."""
+"""A rule with a smaller share of the rows gets a remark."""
 MOST_NAMED = 8
 OUTSIDE = 1e-9
 """Rows farther outside a feature's range than this part of it count as outside."""
@@ -22,8 +22,8 @@ Note = dict[str, str]
 
 def notes_of(model: Model, base: RuleBase, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks."""
-    said = [*_of_training(model, base), *_of_rules(base), *_of_ranges(model), *_of_data(model, data)]
-    return sorted(said, key=lambda note: note["level"] != "warning")
+    notes = [*_of_training(model, base), *_of_rules(base), *_of_ranges(model), *_of_data(model, data)]
+    return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
 def _warning(text: str) -> Note:
@@ -38,7 +38,7 @@ def _of_training(model: Model, base: RuleBase) -> Iterator[Note]:
     if model.training.get("termination") == "max_rounds":
         yield _warning("Training stopped at its largest number of rounds before it had converged.")
     n_labeled = model.training.get("n_labeled")
-    n_weights = sum(predictor.weights.size for _, predictor in base.members)
+    n_weights = sum(member.predictor.weights.size for member in base.members)
     if isinstance(n_labeled, int) and n_labeled < n_weights:
         yield _remark(
             f"{n_labeled} labels determine {n_weights} weights: the ridge and the unlabelled rows decide the rest, and "
@@ -56,13 +56,13 @@ def _of_rules(base: RuleBase) -> Iterator[Note]:
 def _of_ranges(model: Model) -> Iterator[Note]:
     domain = model.rule_base.domain
     for j in np.flatnonzero(domain.high <= domain.low).tolist():
-        yield _warning(f"{model.feature_names[j]} was constant in training: the model knows nothing of its effect.")
+        yield _warning(f"{model.feature_names[j]} was constant in training: its effect is unknown.")
 
 
 def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
     if data is None:
         yield _remark(
-            "Made without data: what is low or high is judged among rows as the model remembers them, and there are no "
+            "Made without data: low and high refer to rows drawn from the model, and there are no "
             "histograms, typical rows or errors."
         )
         return
@@ -73,7 +73,7 @@ def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
     if n_repeated:
         yield _remark(f"{n_repeated} rows of the data repeat the inputs of another row.")
     if data.y is None:
-        yield _remark(f"The data have no column {model.target_name}: errors cannot be told.")
+        yield _remark(f"The data have no column {model.target_name}: there are no errors.")
     elif np.isnan(data.y).any():
         yield _remark(f"{int(np.isnan(data.y).sum())} of {len(data.y)} rows of the data are unlabelled.")
 
@@ -88,10 +88,10 @@ def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
         named = listed([f"{name} ({count})" for count, name in counts if count], most=MOST_NAMED)
         n_outside = int(outside.any(axis=1).sum())
         if model.predictor.limits is None:
-            told = f"outside what training has seen, in {named}: there the model extrapolates."
+            where = f"outside the ranges of training, in {named}: there the model extrapolates."
         else:
-            told = f"beyond the model's limits, in {named}: it takes them as lying at the limit."
-        yield _warning(f"{n_outside} of {len(data.X)} rows lie {told}")
-    constant = [name for name, spread in zip(model.feature_names, np.ptp(data.X, axis=0), strict=True) if spread == 0]
+            where = f"beyond the model's limits, in {named}: they are clipped to the limits."
+        yield _warning(f"{n_outside} of {len(data.X)} rows lie {where}")
+    constant = [name for name, width in zip(model.feature_names, np.ptp(data.X, axis=0), strict=True) if width == 0]
     if constant and len(data.X) > 1:
         yield _remark(f"Constant in the data: {listed(constant, most=MOST_NAMED)}.")

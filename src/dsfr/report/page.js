@@ -1,4 +1,4 @@
-// The other sections, and the start: each is filled from the model's numbers, and hidden without.
+// The remaining sections, and the start of the page. A section without data is hidden.
 function fillSummary() {
   byId("lead").textContent = model.lead;
   byId("tiles").append(...model.tiles.map((tile) => element("div", {}, element("dt", {}, tile.name),

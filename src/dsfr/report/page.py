@@ -1,4 +1,4 @@
-"""The page itself: templates of this folder, filled with escaped texts and one JSON object."""
+"""The HTML page: templates of this folder, filled with escaped text and one JSON object."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any
 
 from dsfr import __version__
 from dsfr.core.explain.words import one_line
+from dsfr.core.features.membership import MEMBERSHIPS
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.payload import payload_of
 from dsfr.storage.atomic import replacing
 
-SCRIPTS = ("predict.js", "charts.js", "state.js", "whatif.js", "rules.js", "curves.js", "page.js")
+SCRIPTS = ("charts.js", "state.js", "whatif.js", "rules.js", "curves.js", "page.js")
 
 
 def write_report(model: Model, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> Path:
@@ -45,10 +46,10 @@ def render(model: Model, data: ReportData | None = None) -> str:
         "heading": html.escape(target),
         "rules": html.escape(str(rules)),
         "style": _template("style.css"),
-        "script": "\n".join(map(_template, SCRIPTS)),
+        "script": "\n".join([_template("predict.js"), _memberships(), *map(_template, SCRIPTS)]),
         "payload": script_json(payload_of(model, rules, data)),
     }
-    # One pass: what is filled in is not looked at again, whatever braces a name may have.
+    # One pass: text that was filled in is not searched again, even if a name contains braces.
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _template("page.html"))
 
 
@@ -60,6 +61,12 @@ def script_json(value: Any) -> str:
     """
     text = json.dumps(value, allow_nan=False, sort_keys=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _memberships() -> str:
+    """Logarithms of the membership functions by name, in JavaScript: code of the registered classes, not data."""
+    functions = (f"{json.dumps(name)}: (z) => {kind.javascript}" for name, kind in MEMBERSHIPS.items())
+    return f"const LOG_MEMBERSHIPS = {{ {', '.join(functions)} }};\n"
 
 
 def _template(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Everything the page shows and computes with, as one JSON object."""
+"""The data of the page, for display and computation, as one JSON object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dsfr.core.explain.rule_base import RuleBase, scaled_rows
 from dsfr.core.explain.rules import Rule
 from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.core.prediction.errors import relative_error
-from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.mixture import Member
 from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
@@ -23,15 +23,15 @@ from dsfr.training import Settings
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 N_BINS = 36
 GRID = np.linspace(0.0, 1.0, 201)
-"""Where the distribution of a feature is told, for the words beside its slider."""
+"""Quantiles of a feature that the page gets, for the words beside its slider."""
 MOST_POINTS = 1500
-"""Rows in the plot of predicted against true values, evenly spaced over longer tables."""
+"""Largest number of points in the plot of predicted against true values; longer tables are thinned evenly."""
 
 Payload = dict[str, Any]
 
 
 def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Payload:
-    """The page's numbers: the model itself for computing, and texts as Python prints them."""
+    """The page's data: the model for computing, and texts as Python prints them."""
     base = model.rule_base
     among = base.synthetic_rows() if data is None else data.X
     return {
@@ -40,16 +40,16 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "lead": _lead(model, base),
         "words": list(LABELS),
         "word_edges": list(LABEL_EDGES),
-        "members": [_member(share, predictor) for share, predictor in base.members],
+        "members": [_member(member) for member in base.members],
         "reference": base.typical_row.tolist(),
         "start": base.mean_output,
-        # The largest rule's center: unlike the typical row, a place where rules and features have something to say.
+        # The largest rule's center: at the typical row all contributions would be near zero.
         "first_row": base.centers[int(np.argmax(base.shares))].tolist(),
         "interval": _interval(model),
         "rules": [_rule(rule) for rule in rules],
         "rules_hint": _rules_hint(data),
         "columns": [_column(base, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
-        # What moves predictions most is what people want to see first.
+        # The feature with the largest effect on predictions is shown first.
         "first_feature": int(np.argmax(_effects(base, among))),
         "tiles": _tiles(model, base, data),
         "fit": _fit(model, data),
@@ -62,7 +62,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
 
 def _effects(base: RuleBase, X: Array) -> Array:
     """How far predictions move over a deviation of each feature; scaled rows are cut off where squares overflow."""
-    first = base.members[0][1]
+    first = base.members[0].predictor
     per_half_range = base.shares @ np.abs(base.slopes * first.ranges.half_widths)
     effects: Array = per_half_range * scaled_rows(X, first).std(axis=0)
     return effects
@@ -78,7 +78,7 @@ def _lead(model: Model, base: RuleBase) -> str:
 
 
 def _rules_hint(data: ReportData | None) -> str:
-    among = "the rows the model was made from, as it remembers them" if data is None else "the rows of the data"
+    among = "rows drawn from the model" if data is None else "the rows of the data"
     return (
         f"Words say where a set's center lies among {among}: very low under a tenth of them, low under three tenths, "
         "high and very high alike from above. A rule leaves out inputs that hardly change its firing, and terms that "
@@ -87,21 +87,23 @@ def _rules_hint(data: ReportData | None) -> str:
 
 
 def _interval(model: Model) -> Payload | None:
-    """Half widths of intervals by coverage in percent, if the model knows any."""
+    """Half widths of intervals by coverage in percent; None without uncertainty."""
     known = {f"{coverage:.0%}": half for coverage, half in model.half_widths(COVERAGES).items()}
     return {"half_widths": known, "first": "90%" if "90%" in known else max(known)} if known else None
 
 
-def _member(share: float, predictor: Predictor) -> Payload:
-    rules, limits = predictor.basis.arrays(), predictor.limits
+def _member(member: Member) -> Payload:
+    predictor = member.predictor
+    rules, limits = predictor.basis.rules, predictor.limits
     return {
-        "share": share,
+        "share": member.share,
         "limits": None if limits is None else [limits.low.tolist(), limits.high.tolist()],
         "middle": predictor.ranges.midpoints.tolist(),
         "half": predictor.ranges.half_widths.tolist(),
-        "centers": rules["centers"].tolist(),
-        "widths": rules["widths"].tolist(),
-        "weights": predictor.weights.reshape(len(rules["centers"]), -1).tolist(),
+        "centers": rules.centers.tolist(),
+        "widths": rules.widths.tolist(),
+        "membership": rules.membership,
+        "weights": predictor.weights.reshape(rules.n_rules, -1).tolist(),
         "mean": predictor.target_mean,
         "scale": predictor.target_scale,
     }
@@ -138,7 +140,7 @@ def _rule(rule: Rule) -> Payload:
 
 
 def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Payload:
-    """Range of a feature's slider and plots, where its words begin, and its histogram."""
+    """Range of a feature's slider and plots, quantiles for its words, and its histogram."""
     low, high = float(base.domain.low[j]), float(base.domain.high[j])
     if high <= low:
         low, high = low - 1.0, high + 1.0

@@ -1,5 +1,6 @@
 "use strict";
 // The model itself: the same formulas as dsfr.core, in double precision.
+// Largest scaled value, as in dsfr.core.scaling.
 const MAX_SCALED = 1e100;
 
 function scaled(row, member) {
@@ -12,14 +13,9 @@ function scaled(row, member) {
 
 // Softmax of log-memberships: the plain product underflows to 0/0 far from all centers.
 function firingStrengths(z, member) {
-  const logs = member.centers.map((center, k) => {
-    let sum = 0;
-    for (let j = 0; j < z.length; j++) {
-      const t = (z[j] - center[j]) / member.widths[k][j];
-      sum += t * t;
-    }
-    return -sum;
-  });
+  const logMembership = LOG_MEMBERSHIPS[member.membership];
+  const logs = member.centers.map((center, k) =>
+    z.reduce((sum, value, j) => sum + logMembership((value - center[j]) / member.widths[k][j]), 0));
   const most = Math.max(...logs);
   const raw = logs.map((value) => Math.exp(value - most));
   const total = raw.reduce((a, b) => a + b, 0);
@@ -42,12 +38,12 @@ function predict(model, row) {
   return model.members.reduce((sum, member) => sum + member.share * memberPrediction(row, member), 0);
 }
 
-// Strengths of all rules, of all members side by side; they sum to 1.
+// Strengths of the rules of all members, concatenated; they sum to 1.
 function strengths(model, row) {
   return model.members.flatMap((member) => firingStrengths(scaled(row, member), member).map((s) => member.share * s));
 }
 
-// prediction = start + sum of parts: per rule one part for firing, then one per feature.
+// prediction = start + sum of contributions: per rule one for its firing, then one per feature.
 function contributions(model, row) {
   const parts = model.members.flatMap((member) => {
     const z = scaled(row, member);
@@ -68,5 +64,5 @@ function contributions(model, row) {
   return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1)) };
 }
 
-// Half the width of the jackknife interval of the chosen nominal coverage; null where the model has none.
+// Half the width of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
 function halfWidth(model, coverage) { return model.interval ? model.interval.half_widths[coverage] : null; }

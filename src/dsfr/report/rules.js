@@ -1,4 +1,4 @@
-// Rules as cards, and their sets.
+// Rules as cards, and plots of their fuzzy sets.
 function fillRules() {
   byId("rules-hint").textContent = model.rules_hint;
   byId("rule-feature").append(element("option", { value: "" }, "any"), ...model.features.map((name, j) => element("option", { value: j }, name)));
@@ -10,7 +10,7 @@ function fillRules() {
   show("rules", "Rules");
 }
 
-// An average of several models shows the rules of the strongest, until others are asked for.
+// Of several members, the rules of the one with the largest share are shown first; the others on demand.
 function fillMembers() {
   const names = model.members.map((member, m) => `${m + 1} (${(100 * member.share).toFixed(0)} %)`);
   byId("rule-member").append(...names.map((name, m) => element("option", { value: m + 1 }, name)), element("option", { value: "" }, "all"));
@@ -57,7 +57,7 @@ function cardOf(rule) {
 
 const MOST_CONDITIONS = 8;
 
-// All conditions in order; of many, the most important ones, and the others on demand.
+// All conditions in order; if there are many, the most important ones first, the others on demand.
 function conditionsOf(rule) {
   const list = (items) => element("ul", { class: "conditions" }, ...items);
   if (!rule.conditions.length) return [list([element("li", {}, element("span", { class: "and" }, "IF"), element("span", {}, "always"))])];
@@ -94,7 +94,10 @@ function fillSets() {
   onWidth(byId("set-chart"), drawSets);
 }
 
-function membership(rule, j, value) { return Math.exp(-(((value - rule.center[j]) / rule.width[j]) ** 2)); }
+function membership(rule, j, value) {
+  const logMembership = LOG_MEMBERSHIPS[model.members[rule.member - 1].membership];
+  return Math.exp(logMembership((value - rule.center[j]) / rule.width[j]));
+}
 
 function drawSets() {
   const j = Number(byId("set-feature").value), column = model.columns[j];
@@ -120,7 +123,7 @@ function drawSets() {
 
 function clamped(value, column) { return Math.min(Math.max(value, column.low), column.high); }
 
-// Numbers of rules whose sets peak at nearly the same place stand above each other, as far as there is room.
+// Labels of rules whose sets peak at nearly the same value are stacked, as far as there is room.
 function labelLevels(places) {
   const last = [], levels = [];
   places.map((place, k) => ({ place, k })).sort((a, b) => a.place - b.place).forEach(({ place, k }) => {

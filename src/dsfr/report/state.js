@@ -1,4 +1,4 @@
-// What all sections share: the model, the row that is looked at, and who wants to know when it changes.
+// State shared by all sections: the model, the current row, and the listeners to its changes.
 const model = JSON.parse(document.getElementById("model").textContent);
 const byId = (id) => document.getElementById(id);
 const state = { row: [...model.reference], listeners: [], coverage: model.interval?.first };
@@ -26,7 +26,7 @@ function featureOptions(select, chosen = 0) {
 
 function word(j, value) {
   const { quantiles, low, high } = model.columns[j];
-  const near = 0.005 * (high - low); // the center of a cluster of equal values is only nearly one of them
+  const near = 0.005 * (high - low); // a cluster of equal values has a center that equals them only up to rounding
   const under = quantiles.filter((q) => q < value - near).length, upTo = quantiles.filter((q) => q <= value + near).length;
   const place = (under + upTo) / (2 * quantiles.length);
   return model.words[model.word_edges.filter((edge) => place >= edge).length];

@@ -1,4 +1,4 @@
-// Sliders, the live prediction, and what it is made of.
+// Sliders, the live prediction, and its contributions.
 function fillInputs() {
   byId("what-target").textContent = model.target;
   byId("inputs").append(...model.features.map((name, j) => inputOf(name, j)));

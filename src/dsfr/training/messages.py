@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.features.bases import AnyBasis, basis_of
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
@@ -64,6 +63,6 @@ def symmetric(triangle: Array, size: int) -> Array:
     return matrix + np.triu(matrix, 1).T
 
 
-def unpack_basis(bundle: Bundle) -> Rules | Wavelets:
+def unpack_basis(bundle: Bundle) -> AnyBasis:
     """The rules or wavelets in a bundle."""
-    return unpack(Wavelets, bundle) if "dilations" in bundle else Rules.of_arrays(bundle)
+    return basis_of(bundle)

@@ -65,9 +65,9 @@ TASKS: Tasks = {name: without_duplicates(robust.within_limits(task)) for name, t
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A trained predictor and how it came about."""
+    """A trained mixture of predictors and how it came about."""
 
-    predictor: Predictor
+    mixture: Mixture
     history: list[RoundInfo]
     unconverged: tuple[str, ...]
     """Stages that ended at ``max_rounds``."""
@@ -75,8 +75,6 @@ class Training:
     n_labeled: int
     tuned: Tuned | None = None
     """Weight, ridge and noise that were chosen from the labels, if asked for; of the strongest of several models."""
-    mixture: Mixture | None = None
-    """Several models and how sure they are, if asked for; ``predictor`` is the strongest of them."""
     models: tuple[dict[str, float], ...] = ()
     """What sets each of several models apart, and its part in the average."""
     cluster_scales: tuple[float, ...] = ()
@@ -87,6 +85,11 @@ class Training:
     """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
+
+    @property
+    def predictor(self) -> Predictor:
+        """The predictor with the largest share."""
+        return self.mixture.strongest
 
     @property
     def termination(self) -> str:
@@ -134,8 +137,8 @@ def _train_single(
     target = population.target
     stages = ((CLUSTERS, clustered), (WEIGHTS, found.converged))
     return Training(
-        predictor=Predictor(
-            population.ranges, basis, found.weights, target.mean, target.deviation, shares, population.limits
+        mixture=Mixture.of(
+            Predictor(population.ranges, basis, found.weights, target.mean, target.deviation, shares, population.limits)
         ),
         history=history,
         unconverged=tuple(stage for stage, done in stages if not done),
@@ -156,20 +159,18 @@ def _train_mixture(
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
     mixture = calibration.calibrate(engine, population, trained, shares, sure=settings.uncertainty)
-    several = len(trained) > 1 or settings.uncertainty
     done = {
         CLUSTERS: all(base.converged for base in trained),
         WEIGHTS: all(base.found.converged for base in trained),
     }
     return Training(
-        predictor=mixture.strongest,
+        mixture=mixture,
         history=history,
         unconverged=tuple(stage for stage, converged in done.items() if not converged),
         n_samples=int(population.n_samples),
         n_labeled=int(population.target.n),
         tuned=strongest.tuned,
         odd_target=population.odd_target,
-        mixture=mixture if several else None,
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )

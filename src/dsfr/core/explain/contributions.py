@@ -55,9 +55,10 @@ def contributions(base: RuleBase, x: Array) -> Contributions:
     """Decompose the prediction of one row ``x``, shape (d,)."""
     start, reference = base.mean_output, base.typical_row
     strengths, parts = [], []
-    for share, predictor in base.members:
+    for member in base.members:
+        predictor = member.predictor
         z, r = scaled_rows(np.stack([x, reference]), predictor)
-        fired = share * predictor.basis.rules.strengths(z[None])[0]
+        fired = member.share * predictor.basis.rules.strengths(z[None])[0]
         consequents = predictor.target_scale * predictor.weights.reshape(len(fired), -1)
         at_reference = predictor.target_mean + consequents[:, 0] + consequents[:, 1:] @ r
         moved = consequents[:, 1:] * (z - r)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
+from dsfr.core.prediction.mixture import Member
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges, scale_features
-
-Members: TypeAlias = Sequence[tuple[float, Predictor]]
-"""Predictors and their shares, which sum to 1: the prediction is the weighted sum."""
 
 N_SYNTHETIC = 2048
 """Rows drawn from the model where there are no data; a share of 0.1 is then known to about 0.007."""
@@ -23,7 +20,7 @@ N_SYNTHETIC = 2048
 class RuleBase:
     """Every rule of every member, in the units of the data; strengths include the share of the member."""
 
-    members: tuple[tuple[float, Predictor], ...]
+    members: tuple[Member, ...]
     """The strongest first."""
     owners: IntArray
     """Number of the member each rule belongs to, counted from 0; (k,)."""
@@ -37,7 +34,7 @@ class RuleBase:
     slopes: Array
 
     @classmethod
-    def of(cls, members: Members, width_scales: Sequence[float] | None = None) -> RuleBase:
+    def of(cls, members: Sequence[Member], width_scales: Sequence[float] | None = None) -> RuleBase:
         """Collect the rules of the members; a width is ``width_scale`` times the deviation of its cluster.
 
         Strengths sum to 1, so mean and scale of the target can be absorbed into the line of every rule.
@@ -48,8 +45,8 @@ class RuleBase:
             If the model has wavelets instead.
         """
         scales = [1.0] * len(members) if width_scales is None else width_scales
-        ordered = sorted(zip(members, scales, strict=True), key=lambda entry: -entry[0][0])
-        parts = [_in_data_units(share, predictor, scale) for (share, predictor), scale in ordered]
+        ordered = sorted(zip(members, scales, strict=True), key=lambda entry: -entry[0].share)
+        parts = [_in_data_units(member, scale) for member, scale in ordered]
         stacked = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         owners = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
         return cls(tuple(member for member, _ in ordered), owners, *stacked)
@@ -57,9 +54,9 @@ class RuleBase:
     @property
     def strongest(self) -> RuleBase:
         """The rules of the first member alone."""
-        (share, predictor), mine = self.members[0], self.owners == 0
+        first, mine = self.members[0], self.owners == 0
         arrays = {name: getattr(self, name)[mine] for name in ("owners", *_ARRAYS)}
-        return replace(self, members=((1.0, predictor),), shares=self.shares[mine] / share, **arrays)
+        return replace(self, members=(replace(first, share=1.0),), shares=self.shares[mine] / first.share, **arrays)
 
     @property
     def n_rules(self) -> int:
@@ -81,13 +78,13 @@ class RuleBase:
     @property
     def row_shares(self) -> Array:
         """Share of the training rows of each rule, within its member; (k,)."""
-        part: Array = self.shares / np.array([share for share, _ in self.members])[self.owners]
+        part: Array = self.shares / np.array([member.share for member in self.members])[self.owners]
         return part
 
     @property
     def domain(self) -> Ranges:
         """Domain of the features: the limits to which the model clips, or else the ranges of the training rows."""
-        first = self.members[0][1]
+        first = self.members[0].predictor
         return first.ranges if first.limits is None else first.limits
 
     def strengths(self, X: Array) -> Array:
@@ -96,12 +93,16 @@ class RuleBase:
         return np.concatenate([np.empty((0, self.n_rules)), *blocks])
 
     def _strengths(self, X: Array) -> Array:
-        parts = [share * p.basis.rules.strengths(scaled_rows(X, p)) for share, p in self.members]
+        parts = [
+            member.share * member.predictor.basis.rules.strengths(scaled_rows(X, member.predictor))
+            for member in self.members
+        ]
         return np.concatenate(parts, axis=1)
 
     def lines(self, X: Array) -> Array:
         """Output of the line of every rule on every row; shape (n, k)."""
-        return np.concatenate([_lines(scaled_rows(X, predictor), predictor) for _, predictor in self.members], axis=1)
+        outputs = [_lines(scaled_rows(X, member.predictor), member.predictor) for member in self.members]
+        return np.concatenate(outputs, axis=1)
 
     def synthetic_rows(self) -> Array:
         """Synthetic rows drawn from Gaussian clusters around the centers, clipped to the domain.
@@ -124,14 +125,16 @@ def scaled_rows(X: Array, predictor: Predictor) -> Array:
     return scale_features(predictor.within_limits(X), predictor.ranges)
 
 
-def _in_data_units(share: float, predictor: Predictor, width_scale: float) -> tuple[Array, ...]:
+def _in_data_units(member: Member, width_scale: float) -> tuple[Array, ...]:
+    predictor = member.predictor
     rules = predictor.basis.rules
     middle, half = predictor.ranges.midpoints, predictor.ranges.half_widths
     consequents = predictor.target_scale * predictor.weights.reshape(len(rules.centers), -1)
     slopes = consequents[:, 1:] / half
     intercepts = predictor.target_mean + consequents[:, 0] - slopes @ middle
     widths = half * rules.widths
-    return share * predictor.shares, middle + half * rules.centers, widths, widths / width_scale, intercepts, slopes
+    shares = member.share * predictor.shares
+    return shares, middle + half * rules.centers, widths, widths / width_scale, intercepts, slopes
 
 
 def _lines(Z: Array, predictor: Predictor) -> Array:

@@ -117,7 +117,7 @@ def explain(
     `RuleBase.synthetic_rows`.
     """
     numbers = np.unique(np.linspace(0, len(rows) - 1, MAX_ROWS).round().astype(np.int64))
-    X = base.members[0][1].within_limits(rows[numbers])
+    X = base.members[0].predictor.within_limits(rows[numbers])
     strengths = base.strengths(X)
     mass = np.maximum(strengths.sum(axis=0), np.finfo(np.float64).tiny)
     means = np.einsum("nk,nk->k", strengths, base.lines(X)) / mass
@@ -200,13 +200,14 @@ def _n_left_out(exponents: Array, share: float, rule: int, strengths: Array, ord
 def _exponents(base: RuleBase, X: Array) -> Iterator[tuple[slice, float, Array]]:
     """For every member: its rules, its share, and minus the logarithms of memberships; (n, its rules, d)."""
     start = 0
-    for share, predictor in base.members:
+    for member in base.members:
+        predictor = member.predictor
         here = slice(start, start + len(predictor.shares))
         start = here.stop
         membership = membership_of(predictor.basis.rules.membership)
         with np.errstate(over="ignore"):
             exponents = -membership.log((X[:, None, :] - base.centers[here]) / base.widths[here])
-        yield here, share, np.minimum(exponents, np.finfo(np.float64).max / (2 * X.shape[1]))
+        yield here, member.share, np.minimum(exponents, np.finfo(np.float64).max / (2 * X.shape[1]))
 
 
 def _mean_change(strengths: Array, others: Array) -> Array:
@@ -219,7 +220,7 @@ def _mean_change(strengths: Array, others: Array) -> Array:
 
 def _term_sizes(base: RuleBase) -> Array:
     """Change of the output of a rule over one width of its set, in deviations of the target; (k, d)."""
-    scale = max(predictor.target_scale for _, predictor in base.members)
+    scale = max(member.predictor.target_scale for member in base.members)
     return np.abs(base.slopes * base.widths) / scale
 
 

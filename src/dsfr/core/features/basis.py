@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,21 @@ class Basis(FeatureMap, Protocol):
     @property
     def compiled(self) -> bool:
         """Whether compiled kernels predict and sum with it; numpy serves otherwise."""
+
+    unit_arrays: ClassVar[tuple[str, ...]]
+    """Names of the arrays with a row per unit (rule or hidden node) and a column per input."""
+
+    @property
+    def locations(self) -> Array:
+        """Where each unit lies; shape (units, d)."""
+
+    @property
+    def scales(self) -> Array:
+        """How wide each unit is, > 0; shape (units, d)."""
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules; 0 if the units are no rules."""
 
     @property
     def rules(self) -> Rules:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +30,25 @@ class Rules:
     membership: str = Gaussian.name
     """Name of the membership function, see `dsfr.core.features.membership`."""
 
+    unit_arrays: ClassVar[tuple[str, ...]] = ("centers", "widths")
+
+    @property
+    def locations(self) -> Array:
+        """The centers."""
+        return self.centers
+
+    @property
+    def scales(self) -> Array:
+        """The widths."""
+        return self.widths
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules, k."""
+        return len(self.centers)
+
     @classmethod
-    def of_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Rules:
+    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Rules:
         """The rules that `arrays` describes."""
         name = bytes(arrays["membership"]).decode() if "membership" in arrays else Gaussian.name
         return cls(arrays["centers"], arrays["widths"], membership_of(name).name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +40,28 @@ class Wavelets:
         """Dilations and translations, by name."""
         return {"dilations": self.dilations, "translations": self.translations}
 
+    unit_arrays: ClassVar[tuple[str, ...]] = ("dilations", "translations")
     compiled = False
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Array]) -> Wavelets:
+        """The wavelets that `arrays` describes."""
+        return cls(arrays["dilations"], arrays["translations"])
+
+    @property
+    def locations(self) -> Array:
+        """The translations."""
+        return self.translations
+
+    @property
+    def scales(self) -> Array:
+        """The dilations."""
+        return self.dilations
+
+    @property
+    def n_rules(self) -> int:
+        """Wavelets are no rules: 0."""
+        return 0
 
     @property
     def rules(self) -> Rules:

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.linalg.lapack import dtrcon
 
 from dsfr.core.arrays import Array
-from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.mixture import Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import MAX_SCALED, MAX_VALUE, Ranges
@@ -34,6 +33,8 @@ MIN_SHARE = 1e-6
 """Part of the training rows that all rules of a predictor have together, at least."""
 MAX_LABELS = 2.0**53
 """Counts up to this are whole numbers in double precision."""
+SHARE_ERROR = 1e-6
+"""Largest distance of the sum of the members' shares from 1, by rounding."""
 TOO_LARGE = "its numbers are too large or too small to compute with"
 
 
@@ -45,7 +46,7 @@ def check_predictor(predictor: Predictor) -> None:
     ValueError
         Naming what is wrong.
     """
-    places, divisors = _places_and_divisors(predictor)
+    places, divisors = predictor.basis.locations, predictor.basis.scales
     shares, ranges, limits = predictor.shares, predictor.ranges, predictor.limits
     if not ((divisors > 0).all() and predictor.target_scale > 0 and (shares >= 0).all() and _in_order(ranges)):
         raise ValueError("its widths, scales, shares or ranges are not positive")
@@ -60,7 +61,7 @@ def check_predictor(predictor: Predictor) -> None:
         fits and _at_most(places, MAX_SCALED) and _at_most(divisors, MAX_SCALED) and (divisors >= MIN_DIVISOR).all()
     ):
         raise ValueError(TOO_LARGE)
-    if not isinstance(predictor.basis, Rules) and _highest_wavelet(divisors) > MAX_WAVELET:
+    if not predictor.basis.n_rules and _highest_wavelet(divisors) > MAX_WAVELET:
         raise ValueError(TOO_LARGE)
 
 
@@ -72,6 +73,9 @@ def check_mixture(mixture: Mixture) -> None:
     ValueError
         Naming what is wrong.
     """
+    shares = np.array([member.share for member in mixture.members])
+    if (shares < 0).any() or abs(shares.sum() - 1.0) > SHARE_ERROR:
+        raise ValueError("its shares are not numbers >= 0 that sum to 1")
     first = mixture.members[0].predictor
     for member in mixture.members:
         check_predictor(member.predictor)
@@ -100,12 +104,6 @@ def _check_scores(scores: Scores) -> None:
             raise ValueError("its counts of errors are not counts")
     if scores.counts[-1] < 1:
         raise ValueError("its counts of errors are not counts")
-
-
-def _places_and_divisors(predictor: Predictor) -> tuple[Array, Array]:
-    arrays = predictor.basis.arrays()
-    names = ("centers", "widths") if isinstance(predictor.basis, Rules) else ("translations", "dilations")
-    return arrays[names[0]], arrays[names[1]]
 
 
 def _highest_wavelet(dilations: Array) -> float:

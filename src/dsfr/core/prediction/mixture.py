@@ -1,4 +1,4 @@
-"""Several predictors averaged, and how sure they are."""
+"""A weighted average of predictors, of one or several, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import scale_features
 
 WITHOUT_UNCERTAINTY = (
-    "the model does not know how sure it is: train it with uncertainty=True, or auto=True (a simplified model does not "
-    "know, whatever it came from)"
+    "the model has no uncertainty: train it with uncertainty=True, or auto=True (simplifying a model discards its "
+    "uncertainty)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What the labels leave open about the weights of one predictor."""
+    """Posterior distribution of the weights of one predictor, given the labels."""
 
     factor: Array
     """Upper Cholesky factor of the posterior precision, in units of the noise; shape (p, p)."""
@@ -27,9 +27,9 @@ class Posterior:
     """Standard deviation of the noise, in the target's units."""
 
     def variances(self, H: Array, unit: float) -> Array:
-        """Variance of a new observation at every row of features: its noise, and that of the weights; shape (n,).
+        """Variance of a new observation at every row of features, that of the noise plus that of the weights; (n,).
 
-        In units of ``unit``, that of the target: squares of targets like 1e200 overflow, those of 1e-200 vanish.
+        Targets are divided by ``unit`` first: the square of 1e200 overflows, that of 1e-200 underflows.
         """
         root = solve_triangular(self.factor, H.T, trans="T")
         variances: Array = (self.noise / unit) ** 2 * (1.0 + np.einsum("pn,pn->n", root, root))
@@ -48,12 +48,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How many leave-one-out errors lie at or below each threshold: all that jackknife intervals need."""
+    """Cumulative counts of absolute leave-one-out errors, from which jackknife intervals are made."""
 
     thresholds: Array
     """Ascending, in the target's units."""
     counts: Array
-    """Absolute errors up to each; the last counts all."""
+    """Number of errors at or below each threshold; the last is the number of labels."""
 
     def half_width(self, coverage: float) -> float:
         """Half the width of the jackknife interval: the ``ceil(coverage (n + 1))``-th smallest of ``n`` errors.
@@ -66,21 +66,34 @@ class Scores:
             If there are too few labels for such a coverage.
         """
         n = float(self.counts[-1])
-        wanted = np.ceil(coverage * (n + 1.0) - 1e-9)
-        if wanted > n:
+        if not self.suffice_for(coverage):
             raise ValueError(
                 f"coverage={coverage:g} needs at least {int(np.ceil(coverage / (1.0 - coverage) - 1e-9))} labelled "
                 f"rows, and the model has seen {int(n)} (duplicates count once): ask for less, or label more rows"
             )
-        return float(self.thresholds[int(np.argmax(self.counts >= wanted))])
+        return float(self.thresholds[int(np.argmax(self.counts >= self._rank(coverage)))])
+
+    def suffice_for(self, coverage: float) -> bool:
+        """Whether there are enough labels for intervals of this coverage."""
+        return self._rank(coverage) <= float(self.counts[-1])
+
+    def _rank(self, coverage: float) -> float:
+        """Rank, among the sorted errors, of the one that is the half width: ``ceil(coverage (n + 1))``."""
+        return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Members, of which each sees the same rows in its own way."""
+    """A weighted average of the predictions of its members, of which there is at least one."""
 
     members: tuple[Member, ...]
     scores: Scores | None = None
+    """Scores of conformal intervals, if the training computed them."""
+
+    @classmethod
+    def of(cls, predictor: Predictor) -> Mixture:
+        """The mixture of a single predictor; it predicts the same bits."""
+        return cls((Member(predictor, 1.0),))
 
     @property
     def strongest(self) -> Predictor:
@@ -95,13 +108,15 @@ class Mixture:
         return total
 
     def deviations(self, X: Array) -> Array:
-        """Standard deviation of a new observation at every row: of noise, weights, and members' differences; (n,).
+        """Standard deviation of a new observation at every row, from noise, weights and disagreement of members; (n,).
 
         Raises
         ------
         ValueError
             If the model was trained without uncertainty.
         """
+        if any(member.posterior is None for member in self.members):
+            raise ValueError(WITHOUT_UNCERTAINTY)
         deviations = np.empty(len(X))
         for block in row_blocks(len(X)):
             deviations[block] = self._block_deviations(X[block])
@@ -111,11 +126,10 @@ class Mixture:
         mean, square = np.zeros(len(X)), np.zeros(len(X))
         unit = self.strongest.target_scale
         for member in self.members:
-            if member.posterior is None:
-                raise ValueError(WITHOUT_UNCERTAINTY)
+            assert member.posterior is not None
             of = member.predictor
             H = of.basis.features(scale_features(of.within_limits(X), of.ranges))
-            # About the mean of the target, or large targets would drown the variance in rounding.
+            # Relative to the mean of the target: a large mean would cancel the digits of the variance.
             values = of.target_scale / unit * (H @ of.weights)
             mean += member.share * values
             square += member.share * (member.posterior.variances(H, unit) + values**2)

@@ -8,8 +8,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.compiled import rule_predictions, worthwhile
-from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.features.bases import AnyBasis
 from dsfr.core.scaling.affine import Ranges, scaled_blocks
 from dsfr.core.threads import each_chunk
 
@@ -19,7 +18,7 @@ class Predictor:
     """``y(x) = target_mean + target_scale * H(scaled x) w``."""
 
     ranges: Ranges
-    basis: Rules | Wavelets
+    basis: AnyBasis
     weights: Array
     target_mean: float
     target_scale: float
@@ -53,8 +52,6 @@ class Predictor:
         return np.concatenate([np.einsum("np,p->n", H, self.weights) for H in blocks])
 
     def _compiled_chunk(self, X: Array) -> Array:
-        planes = self.weights.reshape(-1, self.n_features + 1)
-        arrays = self.basis.arrays()
-        return rule_predictions(
-            X, self.ranges.midpoints, self.ranges.half_widths, arrays["centers"], arrays["widths"], planes
-        )
+        rules = self.basis.rules
+        lines = self.weights.reshape(rules.n_rules, -1)
+        return rule_predictions(X, self.ranges.midpoints, self.ranges.half_widths, rules.centers, rules.widths, lines)

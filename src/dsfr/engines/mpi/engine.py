@@ -54,14 +54,15 @@ class MPIEngine(Hosted):
         one rank, say because a file is missing, all ranks learn of it.
     tasks : mapping
         Tasks by name.
-    comm : mpi4py.MPI.Comm, default=None
-        All ranks of the job by default.
+    comm : mpi4py.MPI.Comm or Ranks, default=None
+        All ranks of the job by default. `Ranks` that exist are used, and left open by `close`.
     """
 
     def __init__(
         self, shards: Mapping[str, Any] | Callable[[], Mapping[str, Any]], tasks: Tasks, *, comm: Any = None
     ) -> None:
-        self.ranks = Ranks(comm)
+        self._given = comm if isinstance(comm, Ranks) else None
+        self.ranks = self._given or Ranks(comm)
         loaded = self.ranks.together(lambda: make_agents(shards() if callable(shards) else shards, tasks))
         self._hosted: dict[str, Agent] = loaded
         self._hosts = [part.decode().split("\0") for part in self.ranks.gather("\0".join(loaded).encode())]
@@ -88,7 +89,8 @@ class MPIEngine(Hosted):
 
     def close(self) -> None:
         """Give back what MPI has few of; on all ranks, after the last round."""
-        self.ranks.close()
+        if self.ranks is not self._given:
+            self.ranks.close()
 
     @property
     def rank(self) -> int:

@@ -51,7 +51,7 @@ class MPINetworkEngine(MPIEngine):
         numbers = {name: rank for rank, name in enumerate(self.agents)}
         links = {numbers[name]: [numbers[near] for near in nearby] for name, nearby in self._links.items()}
         self.linked = self._link(self.ranks.comm, links)
-        self.ranks.close()
+        super().close()
         self.ranks: Ranks = self.linked
 
     @property

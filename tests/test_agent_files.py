@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import dsfr
 from dsfr.cli import main
+from dsfr.io.agent_files import Columns, find_agent_files, read_movable, read_shards
 from dsfr.io.columns import TableError
-from dsfr.io.sites import Columns, find_sites, read_light, read_shards
 from tests.tables import make_table
 
 
@@ -38,7 +38,7 @@ def test_every_file_is_an_agent(folder):
 
 
 def test_ranks_share_the_files_of_a_folder(folder):
-    shares = [list(find_sites(str(folder), rank=rank, n_ranks=2)) for rank in range(2)]
+    shares = [list(find_agent_files(str(folder), rank=rank, n_ranks=2)) for rank in range(2)]
     assert shares == [["site-0", "site-2"], ["site-1"]]
 
 
@@ -60,9 +60,9 @@ def test_a_checkpoint_resumes_to_the_same_model_and_refuses_others(folder):
 @pytest.mark.parametrize(
     ("arguments", "files", "complaint"),
     [
-        (("--resume",), "site-*.parquet", "--resume needs to know where the checkpoint is"),
+        (("--resume",), "site-*.parquet", "--resume needs the folder of the checkpoint"),
         (("--agents", "3"), "site-*.parquet", "--agents is for a table in one file"),
-        (("--scheduler", "tcp://x:1"), "site-*.parquet", "--scheduler goes with --engine dask"),
+        (("--scheduler", "tcp://x:1"), "site-*.parquet", "--scheduler is for --engine dask"),
         ((), "nothing-*.parquet", "there is no file"),
         (("--ignore", "q"), "site-*.parquet", "the table has no column 'q'"),
     ],
@@ -102,7 +102,7 @@ def test_an_additional_column_is_named(folder):
 def test_a_file_that_is_read_in_every_pass_has_the_same_rows_and_can_be_sent(folder, labeled_only):
     path = folder / "site-1.parquet"
     columns = Columns(features=("b", "a"), target="y", exact=True, labeled_only=labeled_only)
-    held, passed = (read_light("1", str(path), most, columns=columns) for most in (1e9, 0.0))
+    held, passed = (read_movable("1", str(path), most, columns=columns) for most in (1e9, 0.0))
     passed = pickle.loads(pickle.dumps(passed))  # noqa: S301
     assert (held.nbytes > 0, passed.nbytes) == (True, 0)
     assert (passed.n_samples, passed.n_features, passed.key) == (held.n_samples, held.n_features, held.key)
@@ -118,4 +118,4 @@ def test_a_file_without_rows_is_named(folder, most):
     path = folder / "site-1.parquet"
     pa.parquet.write_table(pa.parquet.read_table(path)[:0], path)
     with pytest.raises(TableError, match=r"site-1.parquet: has a header and no rows"):
-        read_light("1", str(path), most, columns=Columns(features=("a", "b"), target="y", exact=True))
+        read_movable("1", str(path), most, columns=Columns(features=("a", "b"), target="y", exact=True))

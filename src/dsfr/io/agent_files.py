@@ -1,31 +1,32 @@
-"""Tables in several files with the same columns: one agent for each, wherever it is read."""
+"""One file per agent: finding the files of a process and reading the rows of each."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-
-import numpy as np
+from typing import Self
 
 from dsfr.core.compiled import worthwhile
-from dsfr.io.batches import ENDINGS, column_names, find_files
 from dsfr.io.columns import TableError, listed
-from dsfr.io.scanning import Block, Scan
+from dsfr.io.files import column_names, find_files
+from dsfr.io.formats import endings
+from dsfr.io.scanning import Scan
 from dsfr.training import Shard
-from dsfr.training.rows import ArrayRows, Batch
+from dsfr.training.rows import Batch
 from dsfr.training.shard import agent_key
 
 MEMORY_BYTES = 2**28
-"""Rows of larger files stay in a temporary file and are read batch by batch."""
+"""Rows of an agent that take up more are kept in a temporary file and read in batches."""
 RANK = "{rank}"
-NO_ROWS = "has a header and no rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """What is read of every file."""
+    """Columns that are read from every file."""
 
     features: tuple[str, ...]
     target: str
@@ -36,11 +37,22 @@ class Columns:
     """Whether unlabelled rows are left out, for methods that cannot learn from them."""
     delimiter: str = ","
 
+    def to_json(self) -> str:
+        """The columns as text that another process can read."""
+        return json.dumps(asdict(self))
 
-def find_sites(pattern: str, *, rank: int = 0, n_ranks: int = 1) -> dict[str, Path]:
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The columns in a text of `to_json`."""
+        fields = json.loads(text)
+        return cls(**fields | {name: tuple(fields[name]) for name in ("features", "ignored")})
+
+
+def find_agent_files(pattern: str, *, rank: int = 0, n_ranks: int = 1) -> dict[str, Path]:
     """Files of one process by the name of their agent, which is that of the file without its ending.
 
-    With ``{rank}`` in the pattern every rank has one file; a folder or a pattern with ``*`` is shared out.
+    With ``{rank}`` in the pattern every rank has one file. The files of a folder or of a pattern with ``*`` are
+    distributed over the ranks.
 
     Raises
     ------
@@ -51,57 +63,52 @@ def find_sites(pattern: str, *, rank: int = 0, n_ranks: int = 1) -> dict[str, Pa
         path = Path(pattern.replace(RANK, str(rank)))
         if not path.is_file():
             raise TableError(f"there is no file {path}")
-        return {_name(path): path}
+        return {_agent_name(path): path}
     paths = find_files(pattern)
     if len(paths) < n_ranks:
         raise TableError(
             f"{pattern} is {len(paths)} file(s) for {n_ranks} ranks: start at most as many ranks as there are files, "
             f"or put {RANK} into the name where every rank has a file of its own"
         )
-    names = [_name(path) for path in paths]
+    names = [_agent_name(path) for path in paths]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise TableError(f"several files are named {listed(repeated)}: agents go by these names, so rename them")
     return dict(zip(names[rank::n_ranks], paths[rank::n_ranks], strict=True))
 
 
-def read_shards(sites: Mapping[str, Path], columns: Columns) -> dict[str, Shard]:
-    """The rows of every file."""
-    return {name: read_shard(name, path, columns) for name, path in sites.items()}
+def read_shards(files: Mapping[str, Path], columns: Columns) -> dict[str, Shard]:
+    """The rows of every agent."""
+    return {name: read_shard(name, path, columns) for name, path in files.items()}
 
 
-def read_shard(name: str, path: str | Path, columns: Columns) -> Shard:
-    """The rows of one file.
+def read_shard(name: str, path: Path, columns: Columns, memory_bytes: int | None = None) -> Shard:
+    """The rows of one agent; beyond ``memory_bytes`` (default: `MEMORY_BYTES`) in a temporary file.
 
     Raises
     ------
     TableError
-        Naming the file, and what is wrong with it.
+        Naming the file and the error.
     """
-    path = Path(path)
+    most = MEMORY_BYTES if memory_bytes is None else memory_bytes
     with _naming(path):
-        rows = _scan(path, columns)
-        if path.stat().st_size > MEMORY_BYTES:
-            (shard,) = rows.shards(1, 0).values()
-            return replace(shard, key=agent_key(name))
-        return _in_memory(name, rows)
+        (shard,) = replace(_scan(path, columns), memory_bytes=most).shards(1, 0).values()
+        return replace(shard, key=agent_key(name))
 
 
-def read_light(name: str, path: str, most_bytes: float, *, columns: Columns) -> Shard:
-    """The rows of one file, in memory if they take up at most so many bytes there; else read anew in every pass.
+def read_movable(name: str, path: str, most_bytes: float, *, columns: Columns) -> Shard:
+    """The rows of one agent, in memory if they take up at most ``most_bytes``, otherwise read again in every pass.
 
-    Nothing is put into other files, so what is returned can be sent to another process that sees the same one.
+    There is no temporary file, so the shard can be sent to another process that sees the same file.
     """
     file = Path(path)
     with _naming(file):
         rows = _scan(file, columns)
         n_rows = rows.count_rows()
-        if n_rows * (len(columns.features) + 1) * 8 <= most_bytes:
-            return _in_memory(name, rows)
+        if not n_rows or n_rows * (len(columns.features) + 1) * 8 <= most_bytes:
+            return read_shard(name, file, columns, memory_bytes=sys.maxsize)
         n_labeled = rows.count_labels()
         passed = FileRows(rows, n_labeled if columns.labeled_only else n_rows, n_labeled)
-        if not passed.n_samples:
-            raise TableError(NO_ROWS)
         return Shard(passed, agent_key(name), worthwhile(passed.n_samples))
 
 
@@ -126,7 +133,7 @@ class FileRows:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Let an error tell of which file it is."""
+    """Put the name of the file before the text of an error, once."""
     try:
         yield
     except TableError as error:
@@ -136,31 +143,20 @@ def _naming(path: Path) -> Iterator[None]:
 def _scan(path: Path, columns: Columns) -> Scan:
     names = column_names(path, columns.delimiter)
     _check_columns(names, columns)
-    told = (columns.features, columns.target, None, columns.delimiter, None, columns.labeled_only)
-    return Scan((path,), tuple(names), *told)
+    return Scan(
+        files=(path,),
+        column_names=tuple(names),
+        feature_names=columns.features,
+        target=columns.target,
+        agent_column=None,
+        delimiter=columns.delimiter,
+        labeled_only=columns.labeled_only,
+    )
 
 
-def _in_memory(name: str, rows: Scan) -> Shard:
-    blocks = list(rows.blocks())
-    if not blocks:
-        raise TableError(NO_ROWS)
-    n_rows = sum(len(block.y) for block in blocks)
-    X, y, start = np.empty((n_rows, blocks[0].X.shape[1])), np.empty(n_rows), 0
-    for block in _given_up(blocks):  # so that there are never two copies of all rows
-        X[start : start + len(block.y)], y[start : start + len(block.y)] = block.X, block.y
-        start += len(block.y)
-    return Shard(ArrayRows(X, y), agent_key(name), worthwhile(n_rows))
-
-
-def _given_up(blocks: list[Block]) -> Iterator[Block]:
-    blocks.reverse()
-    while blocks:
-        yield blocks.pop()
-
-
-def _name(path: Path) -> str:
+def _agent_name(path: Path) -> str:
     name = path.name
-    for ending in sorted(ENDINGS, key=len, reverse=True):
+    for ending in sorted(endings(), key=len, reverse=True):
         if name.lower().endswith(ending):
             return name[: -len(ending)] or name
     return name

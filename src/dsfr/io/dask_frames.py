@@ -1,23 +1,30 @@
-"""Training and predicting on dask data frames, which are never in one place as a whole."""
+"""Dask data frames: partitions as the rows of agents, engines over them, and lazy predictions.
+
+A data frame is never in one place as a whole: shards are computed on the workers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.compiled import worthwhile
 from dsfr.engines.dask.cluster import cluster_client, import_dask
 from dsfr.engines.dask.engine import DaskEngine
 from dsfr.engines.dask.worker import Recipe
-from dsfr.io.dask_partitions import compute_shard, make_shard, with_target
 from dsfr.training import TASKS
+from dsfr.training.rows import ArrayRows
+from dsfr.training.shard import Shard, agent_key
+
+_TARGET = "dsfr target"
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether this is a dask data frame or series; found out without loading dask."""
+    """Whether this is a dask data frame or series, decided without importing dask."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
 
 
@@ -53,15 +60,15 @@ def lazy_shards(X: Any, y: Any, n_agents: int) -> dict[str, Any]:
 def _partitions(X: Any, y: Any) -> list[Any]:
     """The partitions of X, each with that of y as its last column.
 
-    They must be one expression: optimised by themselves, X and y may be read in different partitions, because dask puts
-    those together that have become small. It is only simplified, so that just the columns needed are read.
+    X and y must be one expression: dask merges small partitions when it optimises, and would do so differently for X
+    and y. The expression is only simplified, so that no unused column is read.
     """
     rows = X.map_partitions(with_target, y, meta=with_target(X._meta, y._meta), align_dataframes=False)
     return list(rows.simplify().to_delayed(optimize_graph=False))
 
 
 def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str]], Any]:
-    """How to make rows of partitions: in one task, unless they are in the cluster's memory or made together."""
+    """A function that makes the recipe of a shard: one task, unless partitions are in memory or share tasks."""
     dask, distributed = import_dask()
     from dask.optimization import cull
 
@@ -81,7 +88,7 @@ def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str
 
 @contextmanager
 def lazy_engine(shards: dict[str, Any]) -> Iterator[DaskEngine]:
-    """An engine over recipes, on the cluster of the present client, or on one of this machine for the time being."""
+    """An engine over recipes, on the cluster of the default client, or on a temporary one of this machine."""
     _, distributed = import_dask()
     try:
         present = distributed.default_client()
@@ -93,7 +100,7 @@ def lazy_engine(shards: dict[str, Any]) -> Iterator[DaskEngine]:
 
 
 def predict_lazily(model: Any, X: Any) -> Any:
-    """A dask series of predictions, computed when it is asked for."""
+    """A dask series of predictions, computed lazily."""
     return X.map_partitions(_predict_frame, model, meta=("prediction", "f8"))
 
 
@@ -102,3 +109,40 @@ def _predict_frame(frame: Any, model: Any) -> Any:
 
     values: Array = model.predict(frame) if len(frame) else np.empty(0)
     return pd.Series(values, index=frame.index, name="prediction")
+
+
+def compute_shard(name: str, graph: Mapping[Any, Any], keys: Sequence[Any], names: Sequence[str]) -> Shard:
+    """The rows of an agent, from the tasks of its partitions, all run within one task of dask.
+
+    Separate tasks would leave intermediate results in the memory of workers that dask may have paused.
+    """
+    from dask.local import get_sync
+
+    return make_shard(name, get_sync(dict(graph), list(keys)), names)
+
+
+def with_target(X: Any, y: Any) -> Any:
+    """A partition with its targets as last column."""
+    if len(X) != len(y):
+        raise ValueError(f"a partition of X has {len(X)} rows and that of y {len(y)}: take both from one data frame")
+    X = X.copy(deep=False)
+    X.insert(X.shape[1], _TARGET, y.to_numpy(dtype=np.float64, na_value=np.nan), allow_duplicates=True)
+    return X
+
+
+def make_shard(name: str, parts: Sequence[Any], names: Sequence[str]) -> Shard:
+    """The rows of an agent, checked."""
+    n_rows = [len(part) for part in parts]
+    X, y = np.empty((sum(n_rows), len(names))), np.empty(sum(n_rows))
+    for part, end in zip(parts, np.cumsum(n_rows), strict=True):
+        # Column by column: converting the whole frame would make another copy.
+        for j in range(len(names)):
+            X[end - len(part) : end, j] = part.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
+        y[end - len(part) : end] = part.iloc[:, -1]
+    counts = [int(np.count_nonzero(~np.isfinite(X[:, j]))) for j in range(len(names))]
+    if any(counts):
+        bad = [f"{feature} ({count} rows)" for feature, count in zip(names, counts, strict=True) if count]
+        raise ValueError(f"agent {name!r}: X is missing or infinite in {', '.join(bad)}: fill or drop these rows")
+    if np.isinf(y).any():
+        raise ValueError(f"agent {name!r}: y contains infinity: targets must be finite, or NaN where unlabelled")
+    return Shard(ArrayRows(X, y), agent_key(name), worthwhile(len(y)))
