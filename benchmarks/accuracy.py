@@ -1,4 +1,4 @@
-"""`SFRRegressor(auto=True)` against what a user would pick instead, on the same few labels; nothing sees a test row.
+"""`AutoSFRRegressor` against what a user would pick instead, on the same few labels; nothing sees a test row.
 
 Mean test NRMSE over repetitions of 5 folds, those of the reproduction for the paper's data sets. Peers of scikit-learn
 have the labelled rows only (features standardised where that matters) and choose what they choose on these: RidgeCV by
@@ -106,7 +106,7 @@ def measure(name: str, labels: int | str, repetition: int) -> list[dict]:
         labeled = ~np.isnan(known)
         for method, agents in ((AUTO, None), (AGENTS, owners))[: 2 if labels == WITH_AGENTS else 1]:
             start = time.perf_counter()
-            model = dsfr.SFRRegressor(auto=True, random_state=seed).fit(X, known, agents=agents)
+            model = dsfr.AutoSFRRegressor(random_state=seed).fit(X, known, agents=agents)
             seconds = time.perf_counter() - start
             lower, upper = model.predict_interval(X_test, 0.9).T
             covered = float(np.mean((y_test >= lower) & (y_test <= upper)))

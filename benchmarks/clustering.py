@@ -15,29 +15,30 @@ import dsfr
 from benchmarks.rounds import NAMES, situation
 from benchmarks.tables import MISSED
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings
+from dsfr.training import ADMM, TASKS, Conjugate, Settings, Sums
 from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.scaling.survey import survey
+from dsfr.training.solvers import Solver
 
 DEFAULT = "conjugate (default)"
+MAX_ROUNDS, AIM = 300, 60
 VARIANTS = {
-    "ADMM, paper (plain, 0.1)": {"acceleration": None, "cluster_penalty": 0.1},
-    "ADMM, plain": {"acceleration": None},
-    "ADMM, Anderson": {"acceleration": "anderson"},
-    "sums, plain": {"acceleration": None, "solver": "exact"},
-    DEFAULT: {},
+    "ADMM, paper (plain, 0.1)": ADMM(acceleration=None, cluster_penalty=0.1, max_rounds=MAX_ROUNDS),
+    "ADMM, plain": ADMM(acceleration=None, max_rounds=MAX_ROUNDS),
+    "ADMM, Anderson": ADMM(max_rounds=MAX_ROUNDS),
+    "sums, plain": Sums(acceleration=None, max_rounds=MAX_ROUNDS),
+    DEFAULT: Conjugate(max_rounds=MAX_ROUNDS),
 }
 AMONG_MANY = ("ADMM, Anderson", "sums, plain", DEFAULT)
 """What is run with many agents too: plain ADMM takes long, and rarely ends."""
-MAX_ROUNDS, AIM = 300, 60
 
 
-def rounds(name: str, n_agents: int, told: dict, draws: int) -> list[int]:
+def rounds(name: str, n_agents: int, solver: Solver, draws: int) -> list[int]:
     """Rounds for some draws of the owners."""
     counts = []
     for seed in range(draws):
         engine = InProcessEngine(situation(name, n_agents, seed), TASKS)
-        settings = Settings(seed=seed, max_rounds=MAX_ROUNDS, **told)
+        settings = Settings(seed=seed, solver=solver)
         history: list[object] = []
         agree_rules(engine, settings, survey(engine, settings), history.append)
         counts.append(len(history))

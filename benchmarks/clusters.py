@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import dsfr
 from dsfr.engines import InProcessEngine
-from dsfr.pipeline.plan import ASSUMED_ROUNDS
-from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training import TASKS, Settings, Sums, make_shards, train
 from dsfr.training.plan import legs as make_legs
 
 N_FEATURES, N_RULES = 8, 5
@@ -27,6 +26,8 @@ LATENCY, BANDWIDTH = 50e-6, 10e9 / 8
 NODES = (1, 10, 100, 1000)
 SAMPLE, REPEATS = 2**18, 7
 TOTAL, PER_NODE = 1_000_000_000, 1_000_000
+ROUNDS = {"sums": (20, 1), "conjugate": (20, 30)}
+"""Rounds of clustering and of solving that are assumed, by solver."""
 
 
 def allreduce_seconds(n_bytes: float, n_nodes: int) -> float:
@@ -42,7 +43,7 @@ def seconds_per_row() -> float:
     X, y = rng.uniform(-1.0, 1.0, (SAMPLE, N_FEATURES)), np.full(SAMPLE, np.nan)
     y[:100] = X[:100, 0]
     engine = InProcessEngine(make_shards(X, y, np.full(SAMPLE, "0")), TASKS)
-    settings = Settings(n_rules=N_RULES, solver="exact", max_rounds=1)
+    settings = Settings(n_rules=N_RULES, solver=Sums(max_rounds=1))
     found, centers = [], train(engine, settings).predictor.basis.centers
     for _ in range(REPEATS):
         start = time.process_time()
@@ -53,7 +54,8 @@ def seconds_per_row() -> float:
 
 def line(solver: str, rows_per_node: float, n_nodes: int, row: float) -> tuple[float, float, float, int, float]:
     """Seconds of computing and of sums, kB of a sum, rounds, and share of the time spent computing."""
-    legs = make_legs(N_FEATURES, Settings(n_rules=N_RULES, solver=solver), *ASSUMED_ROUNDS[solver])
+    settings = Settings(n_rules=N_RULES, solver=solver)
+    legs = make_legs(N_FEATURES, settings, *ROUNDS[solver])
     rounds = sum(leg.rounds for leg in legs)
     n_passes = sum(leg.rounds for leg in legs if leg.task != "weight_gradient")
     computing = n_passes * rows_per_node * row
@@ -69,14 +71,16 @@ def main() -> None:
     shape = f"{N_FEATURES} features, {N_RULES} rules"
     print(f"dsfr {dsfr.__version__}, SFR-ICR, {shape}: {1e9 * row:.0f} ns per row and pass, one core per node;")
     print(f"links of {1e6 * LATENCY:g} microseconds and {8 * BANDWIDTH / 1e9:g} Gbit/s; a model, not run\n")
-    head = f"{'rows':<22}{'solver':<8}{'nodes':>6}{'rounds':>8}{'kB/sum':>8}{'computing s':>13}{'sums s':>9}{'busy':>7}"
+    head = (
+        f"{'rows':<22}{'solver':<10}{'nodes':>6}{'rounds':>8}{'kB/sum':>8}{'computing s':>13}{'sums s':>9}{'busy':>7}"
+    )
     print(head)
     for what, per_node in ((f"{TOTAL:,} in all", lambda n: TOTAL / n), (f"{PER_NODE:,} per node", lambda n: PER_NODE)):
-        for solver in ("exact", "admm"):
+        for solver in ("sums", "conjugate"):
             for n_nodes in NODES:
                 computing, sums, n_bytes, rounds, busy = line(solver, per_node(n_nodes), n_nodes, row)
                 numbers = f"{n_nodes:>6}{rounds:>8}{n_bytes:>8.1f}{computing:>13.2f}{sums:>9.3f}{busy:>7.0%}"
-                print(f"{what:<22}{solver:<8}{numbers}")
+                print(f"{what:<22}{solver:<10}{numbers}")
 
 
 if __name__ == "__main__":

@@ -10,18 +10,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, Shard, make_shards, train
+from dsfr.training import ADMM, TASKS, Settings, Shard, Sums, make_shards, train
 
 N_FEATURES = 4
 WARM_UP, MEASURED = 20, 200
 CONSENSUS_ROWS = 1000
-SETTINGS = {"solver": "exact", "max_rounds": 12, "n_rules": 5, "seed": 0}
+SETTINGS = Settings(solver=Sums(max_rounds=12), n_rules=5, seed=0)
 """At most twelve rounds of clustering."""
 
 
@@ -86,8 +87,8 @@ def time_consensus(kind: str, n_processes: int, n_weights: int) -> dict[str, flo
     """Seconds per round of plain ADMM for so many weights; every process has one agent, a lone process two."""
     names = [str(number) for number in range(max(n_processes, 2))]
     measured = MEASURED if kind != "dask" else MEASURED // 4
-    told = {"basis": "wavelets", "n_nodes": n_weights, "unlabeled": None, "acceleration": None, "penalty": 1.0}
-    asked, times = Settings(**told, tol=1e-300, max_rounds=WARM_UP + measured + 1), list[float]()
+    solver = ADMM(acceleration=None, penalty=1.0, tol=1e-300, max_rounds=WARM_UP + measured + 1)
+    asked, times = Settings(basis="wavelets", n_nodes=n_weights, unlabeled=None, solver=solver), list[float]()
     with open_engine(kind, n_processes, make_shard, names, CONSENSUS_ROWS, TASKS) as engine:
         train(engine, asked, lambda _: times.append(time.perf_counter()))
     ends = np.array(times[WARM_UP :: measured // 5])
@@ -98,11 +99,11 @@ def time_fit(kind: str, n_processes: int, n_agents: int, n_rows: int, repeats: i
     """Median seconds of a training, without reading or making rows, its rounds, and a number that tells the model."""
     names = [str(number) for number in range(n_agents)]
     with open_engine(kind, n_processes, make_shard, names, n_rows, TASKS) as engine:
-        train(engine, Settings(**SETTINGS | {"max_rounds": 1}))  # loads and compiles, and dask makes the rows
+        train(engine, replace(SETTINGS, solver=Sums(max_rounds=1)))  # loads and compiles, and dask makes the rows
         seconds, rounds = [], engine.ledger.rounds
         for _ in range(repeats):
             start = time.perf_counter()
-            trained = train(engine, Settings(**SETTINGS))
+            trained = train(engine, SETTINGS)
             seconds.append(time.perf_counter() - start)
         rounds = (engine.ledger.rounds - rounds) // repeats
     told = float(trained.predictor.predict(np.linspace(-0.9, 0.9, 20).reshape(5, 4)).sum())

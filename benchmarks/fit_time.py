@@ -37,15 +37,15 @@ def main() -> None:
     train = np.random.default_rng(0).permutation(len(y))[:17_290]
     X, y = X[train], y[train]
     few = hide_labels(y, 50, np.random.default_rng(0))
-    pairs = {"n_pairs": len(y), "random_state": 0}
+    whole, part = dsfr.ICR(n_pairs=len(y)), dsfr.ICR(n_pairs=len(y) // 5)
     fits = {
-        "SFR-ICR, centralised": lambda: dsfr.SFRRegressor(**pairs).fit(X, few),
-        "SFR-ICR, 5 agents, exact": lambda: dsfr.SFRRegressor(
-            **pairs | {"n_pairs": len(y) // 5}, n_agents=5, solver="exact"
+        "SFR-ICR, centralised": lambda: dsfr.SFRRegressor(unlabeled=whole, random_state=0).fit(X, few),
+        "SFR-ICR, 5 agents, sums": lambda: dsfr.SFRRegressor(
+            unlabeled=part, n_agents=5, solver="sums", random_state=0
         ).fit(X, few),
-        "SFR-ICR, 5 agents, admm": lambda: dsfr.SFRRegressor(**pairs | {"n_pairs": len(y) // 5}, n_agents=5).fit(
-            X, few
-        ),
+        "SFR-ICR, 5 agents, conjugate": lambda: dsfr.SFRRegressor(
+            unlabeled=part, n_agents=5, solver="conjugate", random_state=0
+        ).fit(X, few),
         "HistGradientBoostingRegressor, all labels": lambda: HistGradientBoostingRegressor().fit(X, y),
     }
     print(f"dsfr {dsfr.__version__}, kch, {X.shape[0]} rows x {X.shape[1]} features, one core, median of {REPEATS}\n")
@@ -53,8 +53,8 @@ def main() -> None:
         seconds = {name: median_seconds(fit) for name, fit in fits.items()}
     for name, value in seconds.items():
         print(f"{name:<44} {value:>8.3f} s")
-    reached = max(seconds["SFR-ICR, centralised"], seconds["SFR-ICR, 5 agents, exact"]) < TO_REACH
-    print(f"\nunder {TO_REACH:g} s centralised and exact: {'yes' if reached else 'NO'}")
+    reached = max(seconds["SFR-ICR, centralised"], seconds["SFR-ICR, 5 agents, sums"]) < TO_REACH
+    print(f"\nunder {TO_REACH:g} s centralised and by sums: {'yes' if reached else 'NO'}")
     raise SystemExit(0 if reached else MISSED)
 
 

@@ -30,7 +30,7 @@ from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import distances, make_topology
 from dsfr.paper.datasets import hide_labels_by_agent, split_evenly
-from dsfr.training import TASKS, Settings, Shard, make_shards, train
+from dsfr.training import ADMM, TASKS, Conjugate, Settings, Shard, Sums, make_shards, train
 from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.conjugate_residuals import preconditioner_of
@@ -38,19 +38,19 @@ from dsfr.training.weights.weights import agree_weights
 
 NAMES = ("airfoil", "wmsl", "ccpp", "ch", "kch")
 VARIANTS = {
-    "paper (plain, 0.1)": {"acceleration": None, "penalty": 0.1},
-    "plain": {"acceleration": None},
-    "balanced, relaxed 1.6": {"acceleration": None, "penalty": "balanced", "relaxation": 1.6},
-    "Anderson, balanced": {"acceleration": "anderson", "penalty": "balanced"},
-    "Anderson": {"acceleration": "anderson"},
-    "conjugate (default)": {},
+    "paper (plain, 0.1)": ADMM(acceleration=None, penalty=0.1),
+    "plain": ADMM(acceleration=None),
+    "balanced, relaxed 1.6": ADMM(acceleration=None, penalty="balanced", relaxation=1.6),
+    "Anderson, balanced": ADMM(penalty="balanced"),
+    "Anderson": ADMM(),
+    "conjugate (default)": Conjugate(),
 }
 AMONG_MANY = {name: VARIANTS[name] for name in ("Anderson", "conjugate (default)")}
 N_AGENTS = (5, 10, 20, 50, 100)
 ON_GRAPHS = ("airfoil", "ccpp")
 GRAPHS = ("complete", "star", "ring", "line", "grid", "geometric", "erdos-renyi")
 OVER_GRAPHS = {
-    "tree, sums": (NetworkEngine, {"solver": "exact"}),
+    "tree, sums": (NetworkEngine, {"solver": "sums"}),
     "tree, conjugate": (NetworkEngine, {}),
     "no coordinator": (GossipEngine, {"solver": "decentralized"}),
 }
@@ -71,6 +71,7 @@ FIELDS = (
     "hops",
     "seconds",
 )
+DEEP = {"max_rounds": MAX_ROUNDS, "tol": 1e-7}
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -117,13 +118,14 @@ def summary(errors: np.ndarray, bounds: np.ndarray, sent: list[int]) -> dict[str
 
 def with_coordinator(engine, told: dict, variants: dict) -> Iterator[tuple[str, dict[str, object]]]:
     """The exact solution, then every variant on the same rules and pairs."""
-    population = survey(engine, Settings(**told))
-    rules, shares, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda _: None)
+    summed = Settings(solver=Sums(**DEEP), **told)
+    population = survey(engine, summed)
+    rules, shares, _ = agree_rules(engine, summed, population, lambda _: None)
     before = engine.ledger.bytes
-    exact = agree_weights(engine, Settings(solver="exact", **told), rules, population, lambda _: None).weights
+    exact = agree_weights(engine, summed, rules, population, lambda _: None).weights
     yield "exact", dict.fromkeys(("1e-2", "1e-4", "1e-6", "stop"), 1) | {"kB": (engine.ledger.bytes - before) / 1e3}
     for label, variant in variants.items():
-        settings = Settings(**told, **variant)
+        settings = Settings(solver=replace(variant, **DEEP), **told)
         engine.seen, history, before = [], [], engine.ledger.bytes
         agree_weights(engine, settings, rules, population, history.append, shares=shares)
         preconditioner = preconditioner_of(rules, shares, settings, population, engine.n_agents)
@@ -133,17 +135,17 @@ def with_coordinator(engine, told: dict, variants: dict) -> Iterator[tuple[str, 
         row = summary(errors, bounds, [n_bytes - before for _, _, n_bytes in engine.seen])
         yield (
             label,
-            row if settings.admm_for_weights else row | stop(engine, settings, rules, shares, population, exact),
+            row if isinstance(variant, ADMM) else row | stop(engine, settings, rules, shares, population, exact),
         )
 
 
 def weights_by_round(seen: list, settings: Settings, method: ConjugateResiduals) -> list[np.ndarray]:
     """What would be returned after each round."""
-    if settings.admm_for_weights:
+    if isinstance(settings.solver, ADMM):
         return [point for point, _, _ in seen]
     found = []
     for point, gradient, _ in seen:
-        method.add(point, gradient + settings.ridge * point)
+        method.add(point, gradient + settings.ridge_value * point)
         found.append(method.iterate()[0])
     return found
 
@@ -151,7 +153,7 @@ def weights_by_round(seen: list, settings: Settings, method: ConjugateResiduals)
 def stop(engine, settings: Settings, rules, shares, population, exact: np.ndarray) -> dict[str, object]:
     """Where a solve to 1e-4 stops: a point is measured as soon as its expected gradient meets the stopping rule."""
     engine.seen, before = [], engine.ledger.bytes
-    told = replace(settings, tol=1e-4)
+    told = replace(settings, solver=replace(settings.solver, tol=1e-4))
     solution = agree_weights(engine, told, rules, population, lambda _: None, shares=shares)
     error = np.linalg.norm(solution.weights - exact) / np.linalg.norm(exact)
     rounds = len(engine.seen) if solution.converged else None
@@ -162,13 +164,13 @@ def variants_table(names, seed: int) -> Iterator[dict[str, object]]:
     for name in names:
         for ridge in (0.1, 1e-3):
             engine = DirectRecorder(situation(name, 5, seed), TASKS)
-            told = {"seed": seed, "ridge": ridge, "max_rounds": MAX_ROUNDS, "tol": 1e-7}
+            told = {"seed": seed, "ridge": ridge}
             for label, row in with_coordinator(engine, told, VARIANTS):
                 yield {"data": name, "ridge": ridge, "agents": 5, "graph": "-", "variant": label} | row
 
 
 def agents_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
-    told = {"seed": seed, "ridge": 0.1, "max_rounds": MAX_ROUNDS, "tol": 1e-7}
+    told = {"seed": seed, "ridge": 0.1}
     for name in names:
         for n_agents in counts:
             engine = DirectRecorder(situation(name, n_agents, seed), TASKS)

@@ -37,7 +37,11 @@ def seconds(X: np.ndarray, y: np.ndarray, n_rules: int = 5, n_agents: int = 1, n
     times = []
     for _ in range(REPEATS):
         model = dsfr.SFRRegressor(
-            n_rules, n_agents=n_agents, n_pairs=n_pairs, solver="exact", max_rounds=ROUNDS, random_state=0
+            n_rules,
+            unlabeled=dsfr.ICR(n_pairs=n_pairs),
+            n_agents=n_agents,
+            solver=dsfr.Sums(max_rounds=ROUNDS),
+            random_state=0,
         )
         start = time.perf_counter()
         model.fit(X, y)

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dsfr import SFRRegressor
+from dsfr.training import ICR, FuzzyRules
 
 OWNERS = {"north": "#0072B2", "east": "#D55E00", "south": "#009E73"}  # colour-blind safe (Okabe and Ito)
 RULE_COLORS = plt.get_cmap("viridis")(np.linspace(0.05, 0.8, 5))
@@ -31,7 +32,9 @@ def make_data(rng):
 def main() -> None:
     """Draw ``rules.png`` beside this script."""
     x, y, owners = make_data(np.random.default_rng(5))
-    model = SFRRegressor(n_rules=5, consistency=1e-3, ridge=1e-2, width_scale=1.4, random_state=0)
+    model = SFRRegressor(
+        n_rules=5, rules=FuzzyRules(width_scale=1.4), unlabeled=ICR(weight=1e-3), ridge=1e-2, random_state=0
+    )
     model.fit(x[:, None], y, agents=owners)
     grid = np.linspace(0, 10, 600)
 

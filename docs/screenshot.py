@@ -12,6 +12,7 @@ from sklearn.datasets import load_diabetes
 
 from dsfr import SFRRegressor
 from dsfr.report import write_report
+from dsfr.training import FuzzyRules
 
 WIDTH, HEIGHT = 1180, 1150
 
@@ -23,7 +24,9 @@ def make_page(folder):
     rng = np.random.default_rng(0)
     owners = rng.choice(["north", "east", "south"], len(X))
     few = truth.where(rng.permutation(len(X)) < 120)
-    estimator = SFRRegressor(n_rules=3, ridge=1.0, width_scale=1.5, random_state=0).fit(X, few, agents=owners)
+    estimator = SFRRegressor(n_rules=3, rules=FuzzyRules(width_scale=1.5), ridge=1.0, random_state=0).fit(
+        X, few, agents=owners
+    )
     return write_report(estimator.model_, Path(folder) / "report.html", X, truth)
 
 

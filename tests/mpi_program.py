@@ -16,15 +16,15 @@ from dsfr.engines.mpi.engine import MPIEngine
 from dsfr.engines.mpi.gossip import MPIGossipEngine
 from dsfr.engines.mpi.network import MPINetworkEngine
 from dsfr.engines.topology import make_topology
-from dsfr.training import TASKS, Settings, make_shards, train
-from tests.tables import make_table, owners_of
+from dsfr.training import TASKS, make_shards, train
+from tests.tables import make_settings, make_table, owners_of
 
 COMM = MPI.COMM_WORLD
 KINDS = [
-    {"solver": "admm"},
-    {"solver": "admm", "acceleration": "anderson", "unlabeled": "graph", "width_pooling": "paper"},
-    {"solver": "exact", "tune": "evidence"},
-    {"rounds": "few", "unlabeled": None},
+    {"solver": "conjugate"},
+    {"solver": "admm", "unlabeled": "graph", "width_pooling": "paper"},
+    {"solver": "sums", "tune": "evidence"},
+    {"solver": "few-rounds", "unlabeled": None},
     {"basis": "wavelets", "n_nodes": 8, "unlabeled": "graph"},
 ]
 
@@ -65,14 +65,14 @@ def equality():
     X, shards = shards_of(COMM.size)
     found = {}
     for told in KINDS:
-        reference = train(InProcessEngine(shards, TASKS), Settings(seed=3, **told)).predictor.predict(X)
+        reference = train(InProcessEngine(shards, TASKS), make_settings(seed=3, **told)).predictor.predict(X)
         for graph in (None, "ring", "grid"):
             engine = MPIEngine(own(shards), TASKS) if graph is None else over_graph(shards, graph)
-            trained = train(engine, Settings(seed=3, **told))
+            trained = train(engine, make_settings(seed=3, **told))
             found[f"{told} {graph}"] = float(np.abs(trained.predictor.predict(X) - reference).max())
             check_ledger(engine)
     for graph in ("ring", "star"):
-        told = Settings(seed=3, solver="decentralized")
+        told = make_settings(seed=3, solver="decentralized")
         copies = train(GossipEngine(shards, TASKS, make_topology(graph, list(shards))), told).copies
         engine = over_graph(shards, graph, kind=MPIGossipEngine)
         ((name, copy),) = train(engine, told).copies.items()
@@ -93,9 +93,9 @@ def check_ledger(engine):
 def several():
     """Five agents on fewer ranks give the model of five ranks."""
     X, shards = shards_of(5)
-    reference = train(InProcessEngine(shards, TASKS), Settings(seed=3)).predictor.predict(X)
+    reference = train(InProcessEngine(shards, TASKS), make_settings(seed=3)).predictor.predict(X)
     with MPIEngine(own(shards), TASKS) as engine:
-        trained = train(engine, Settings(seed=3))
+        trained = train(engine, make_settings(seed=3))
     apart = float(np.abs(trained.predictor.predict(X) - reference).max())
     return {"apart": apart, "agents": engine.n_agents, "crowded": engine.ranks.crowded}
 
@@ -120,10 +120,10 @@ def failing(where, graph=None):
     if where == "graph":
         over_graph(shards, "ring" if guilty else "star")
     told = {"ridge": 0.2 if where == "settings" and guilty else 0.1, "n_rules": 3 + (where == "layout" and guilty)}
-    solver = "decentralized" if graph else "exact" if where != "settings" else "admm"
+    solver = "decentralized" if graph else "sums" if where != "settings" else "admm"
     with engine:
         try:
-            train(engine, Settings(seed=3, solver=solver, **told), on_round)
+            train(engine, make_settings(seed=3, solver=solver, **told), on_round)
         except RuntimeError as error:
             if COMM.rank == 0:
                 print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
@@ -160,14 +160,14 @@ def resumed(folder, graph=""):
 def checkpointed(folder, victim, after, graph=""):
     n_agents = COMM.size if graph else 4
     X, shards = shards_of(n_agents)
-    told = {"solver": "decentralized"} if graph else {"acceleration": "anderson"}
-    settings = Settings(seed=3, **told)
+    told = {"solver": "decentralized"} if graph else {"solver": "admm"}
+    settings = make_settings(seed=3, **told)
     tasks = deadly(TASKS, after) if COMM.rank == victim else TASKS
     engine = over_graph(shards, graph, tasks, MPIGossipEngine) if graph else MPIEngine(own(shards), tasks)
     with engine:
         kept = with_checkpoint(engine, folder, told, resume=True)
         trained = train(kept, settings)
-    with_coordinator = Settings(seed=3, solver="exact") if graph else settings
+    with_coordinator = make_settings(seed=3, solver="sums") if graph else settings
     reference = train(InProcessEngine(shards, TASKS), with_coordinator).predictor.predict(X)
     return {"replayed": kept.n_replayed, "apart": float(np.abs(trained.predictor.predict(X) - reference).max())}
 

@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 from dsfr.core.features.takagi_sugeno import MIN_WIDTH
 from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, Pairs, interpolation_gap
 from dsfr.core.scaling.affine import scale_features
+from dsfr.training import ICR, Graph
 from dsfr.training.shard import Purpose
 
 
@@ -91,8 +92,8 @@ def labeled_rows(shard):
 def gap_rows(shard, ranges, basis, told, repeat=0):
     """Interpolation gaps of one agent, one row per pair."""
     U = scaled(shard, ranges)[~labeled_rows(shard)]
-    drawn = min(len(U), MAX_DEFAULT_PAIRS) if told.n_pairs is None else told.n_pairs
-    pairs = Pairs.draw(len(U), drawn, told.mix_concentration, shard.rng(told.seed, Purpose.PAIRS, repeat))
+    drawn = min(len(U), MAX_DEFAULT_PAIRS) if told.penalty.n_pairs is None else told.penalty.n_pairs
+    pairs = Pairs.draw(len(U), drawn, told.penalty.mix_concentration, shard.rng(told.seed, Purpose.PAIRS, repeat))
     return interpolation_gap(U[pairs.first], U[pairs.second], pairs.mix, basis)
 
 
@@ -101,13 +102,13 @@ def local_system(shard, ranges, basis, target, told, repeat=0):
     Z, labeled = scaled(shard, ranges), labeled_rows(shard)
     H, y = basis.features(Z[labeled]), (shard.rows.y[labeled] - target[0]) / target[1]
     penalty = np.zeros((basis.n_outputs, basis.n_outputs))
-    if told.unlabeled == "icr":
+    if isinstance(told.unlabeled, ICR):
         B = gap_rows(shard, ranges, basis, told, repeat)
         penalty = B.T @ B
-    elif told.unlabeled == "graph":
-        W = graph_weights(Z, None if told.graph == "full" else told.n_neighbors)
+    elif isinstance(told.unlabeled, Graph):
+        W = graph_weights(Z, None if told.penalty.kernel == "full" else told.penalty.n_neighbors)
         penalty = laplacian_gram(basis.features(Z), W)
-    return H.T @ H + told.unlabeled_weight * penalty, H.T @ y, float(y @ y)
+    return H.T @ H + told.penalty.strength * penalty, H.T @ y, float(y @ y)
 
 
 def pooled_weights(shards, ranges, basis, target, told):
@@ -116,14 +117,14 @@ def pooled_weights(shards, ranges, basis, target, told):
     H = basis.features(np.concatenate([scaled(s, ranges)[labeled_rows(s)] for s in shards]))
     y = (np.concatenate([s.rows.y[labeled_rows(s)] for s in shards]) - target[0]) / target[1]
     penalty = np.empty((0, p))
-    if told.unlabeled == "icr":
+    if isinstance(told.unlabeled, ICR):
         penalty = np.concatenate([gap_rows(shard, ranges, basis, told) for shard in shards])
-    elif told.unlabeled == "graph":
-        n_neighbors = None if told.graph == "full" else told.n_neighbors
+    elif isinstance(told.unlabeled, Graph):
+        n_neighbors = None if told.penalty.kernel == "full" else told.penalty.n_neighbors
         tables = [scaled(shard, ranges) for shard in shards]
         grams = [laplacian_gram(basis.features(Z), graph_weights(Z, n_neighbors)) for Z in tables]
         values, vectors = np.linalg.eigh(sum(grams))
         penalty = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    stacked = np.vstack([H, np.sqrt(told.unlabeled_weight) * penalty, np.sqrt(told.ridge) * np.eye(p)])
+    stacked = np.vstack([H, np.sqrt(told.penalty.strength) * penalty, np.sqrt(told.ridge) * np.eye(p)])
     right = np.concatenate([y, np.zeros(len(stacked) - len(y))])
     return np.linalg.lstsq(stacked, right, rcond=None)[0]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training.settings import FAMILIES
 
 
 def make_table(seed: int, n_rows: int = 120, n_features: int = 3, n_labels: int = 30, noise: float = 0.1):
@@ -27,11 +30,27 @@ def owners_of(seed: int, n_rows: int, n_agents: int, skew: float = 1.0):
     return np.array([f"site-{owner}" for owner in rng.permutation(owners)])
 
 
+def make_settings(**told):
+    """Settings from flat hyperparameters, such as laws draw: each goes to the component that has it, if any does.
+
+    ``weight`` is that of the penalty, ``tol`` that of the solver and so on.
+    """
+    own = {name: told.pop(name) for name in list(told) if name in Settings.__dataclass_fields__}
+    settings = Settings(**own)
+    changed = {}
+    for name in FAMILIES:
+        component = getattr(settings, name)
+        if component is not None:
+            arguments = {key: value for key, value in told.items() if key in component.get_params()}
+            changed[name] = component.changed_by(arguments)
+    return replace(settings, **changed)
+
+
 def train_on(X, y, owners, *, serialize: bool = True, **settings):
     """Train in-process with every message serialised; returns the training and its engine."""
     shards = make_shards(X, y, np.asarray(owners))
     engine = InProcessEngine(list(shards.values()), TASKS, serialize=serialize)
-    return train(engine, Settings(**settings)), engine
+    return train(engine, make_settings(**settings)), engine
 
 
 class Listener(InProcessEngine):

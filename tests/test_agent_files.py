@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 
 def fit(folder, *arguments, files="site-*.parquet"):
-    command = ["fit", "--engine", "inprocess", str(folder / files), "--target", "y", "-o", str(folder / "model.dsfr")]
+    command = ["fit", "--engine", "in-process", str(folder / files), "--target", "y", "-o", str(folder / "model.dsfr")]
     return CliRunner().invoke(main, [*command, *map(str, arguments)])
 
 
@@ -51,7 +51,7 @@ def test_a_checkpoint_resumes_to_the_same_model_and_refuses_others(folder):
     assert "has the journal of an earlier training" in again.output
     other = fit(folder, *kept, "--resume", "--ridge", "0.5")
     assert other.exit_code == 2
-    assert "ridge was 0.1 and is 0.5" in other.output
+    assert "ridge was None and is 0.5" in other.output
     resumed = fit(folder, *kept, "--resume")
     assert resumed.exit_code == 0, resumed.output
     np.testing.assert_array_equal(dsfr.load(folder / "model.dsfr").predictor.weights, before)

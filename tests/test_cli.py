@@ -15,8 +15,12 @@ from click.testing import CliRunner
 
 import dsfr
 from dsfr.cli import METHOD_NAMES, main
+from dsfr.cli.group import SOLVERS
+from dsfr.cli.training import OPTION_GROUPS
 from dsfr.estimators.methods import METHODS
 from dsfr.paper.datasets import hide_labels
+from dsfr.pipeline.options import FitOptions, make_estimator
+from dsfr.training.solvers import Solver, Sums
 from tests.tables import make_table
 
 X_OF_TABLE = make_table(0)[0]
@@ -115,7 +119,7 @@ def test_without_an_output_predictions_go_to_standard_output(table, model):
 
 
 @pytest.mark.parametrize("method", ["sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn"])
-@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("solver", ["conjugate", "sums", "admm"])
 def test_every_method_over_owners(table, tmp_path, method, solver):
     out = tmp_path / "m.dsfr"
     told = ["--target", "noise", "--agent-column", "site", "--method", method, "--solver", solver]
@@ -151,89 +155,142 @@ def test_errors_on_used_and_hidden_labels_are_what_one_gets_by_hand(tmp_path):
         assert float(told[1]) == pytest.approx(error, abs=5.1e-5)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "setting"),
-    [
-        ("--rules", 3, "n_rules"),
-        ("--consistency", 0.7, "consistency"),
-        ("--ridge", 0.3, "ridge"),
-        ("--fuzzifier", 1.7, "fuzzifier"),
-        ("--width-scale", 1.9, "width_scale"),
-        ("--pairs", 77, "n_pairs"),
-        ("--solver", "exact", "solver"),
-        ("--tol", 0.003, "tol"),
-        ("--max-rounds", 4321, "max_rounds"),
-    ],
-)
-def test_every_option_reaches_the_training(table, tmp_path, option, value, setting):
-    out = tmp_path / "m.dsfr"
-    assert run("fit", table, "--target", "noise", "--ignore", "site", option, value, "-o", out).exit_code == 0
-    assert dsfr.load(out).settings[setting] == value
-
-
-@pytest.mark.parametrize(
-    ("method", "option", "value", "setting", "expected"),
-    [
-        ("sfr-g", "--smoothness", 0.02, "smoothness", 0.02),
-        ("lapwnn", "--smoothness", 0.02, "smoothness", 0.02),
-        ("lapwnn", "--rules", 3, "n_nodes", 60),
-        ("lapwnn", "--solver", "exact", "solver", "exact"),
-    ],
-)
-def test_options_of_the_other_methods_reach_their_training(table, tmp_path, method, option, value, setting, expected):
-    fit = ["fit", table, "--target", "noise", "--ignore", "site", "-o", tmp_path / "m.dsfr"]
-    assert run(*fit, "--method", method, option, value).exit_code == 0
-    assert dsfr.load(tmp_path / "m.dsfr").settings[setting] == expected
-
-
+GIVEN = {
+    "--rules": (3, "n_rules", 3),
+    "--weight": (0.7, "unlabeled__weight", 0.7),
+    "--pairs": (77, "unlabeled__n_pairs", 77),
+    "--ridge": (0.3, "ridge", 0.3),
+    "--tune": ("loo", "tune", "loo"),
+    "--fuzzifier": (1.7, "rules__fuzzifier", 1.7),
+    "--width-scale": (1.9, "rules__width_scale", 1.9),
+    "--solver": ("sums", "solver", Sums()),
+    "--tol": (0.003, "solver__tol", 0.003),
+    "--max-rounds": (4321, "solver__max_rounds", 4321),
+    "--topology": ("ring", "engine__topology", "ring"),
+    "--seed": (5, "random_state", 5),
+}
+"""By option, a value, the parameter of the estimator that it sets, and the value of that."""
+ALONG = {("auto", "--ridge"): ["--tune", "none"], ("auto", "--weight"): ["--tune", "none"]}
 UNUSED = {
-    "sfr-icr": ["--smoothness"],
-    "sfr-g": ["--consistency", "--pairs"],
-    "s-sfr": ["--consistency", "--pairs", "--smoothness"],
-    "fr": ["--consistency", "--pairs", "--smoothness"],
-    "lapwnn": ["--consistency", "--pairs", "--fuzzifier", "--width-scale"],
+    "auto": [],
+    "sfr-icr": [],
+    "sfr-g": ["--pairs"],
+    "s-sfr": ["--pairs", "--weight"],
+    "fr": ["--pairs", "--weight"],
+    "lapwnn": ["--pairs", "--fuzzifier", "--width-scale"],
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_options_without_effect_are_refused_and_all_others_change_the_model(table, tmp_path, method):
-    """What is refused changes nothing, what changes nothing is refused: the estimators say which."""
+def test_every_option_of_the_method_is_tried():
+    elsewhere = {"method", "engine", "scheduler", "checkpoint", "resume", "agents", "agent_column"}
+    names = {f"--{name.replace('_', '-')}" for group in ("Method", "Agents") for name in OPTION_GROUPS[group]}
+    assert set(GIVEN) == names - {f"--{name.replace('_', '-')}" for name in elsewhere}
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_every_option_wins_or_is_refused(table, tmp_path, method):
+    """What is given reaches the training, also with --method auto; what the method has no use for is refused."""
     fit = ["fit", table, "--target", "noise", "--ignore", "site", "--method", method]
-    plain = tmp_path / "plain.dsfr"
-    assert run(*fit, "-o", plain).exit_code == 0
-    values = {"--rules": 3, "--consistency": 0.7, "--smoothness": 0.02, "--ridge": 0.3}
-    values |= {"--fuzzifier": 1.7, "--width-scale": 1.9, "--pairs": 77}
-    for option, value in values.items():
+    for option, (value, parameter, expected) in GIVEN.items():
         out = tmp_path / f"{option}.dsfr"
         if option in UNUSED[method]:
             message = refused(*fit, option, value, "-o", out)
             assert f"--method {method} has no use for {option}: leave out what has no effect, or take" in message
             assert not out.exists()
-        else:
-            assert run(*fit, option, value, "-o", out).exit_code == 0
+            continue
+        options = make_options(method, {option: value}, ALONG.get((method, option), []))
+        estimator = make_estimator(options, None)
+        if method == "lapwnn" and option == "--rules":
+            parameter, expected = "n_nodes", 60
+        found = estimator.component("solver") if parameter == "solver" else estimator.get_params()[parameter]
+        assert found == expected
+
+
+def make_options(method, given, along):
+    """Options as the command line makes them of what is given."""
+    seen = []
+    command = [*map(str, (word for pair in given.items() for word in pair)), *along]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("dsfr.pipeline.options.FitOptions", lambda **told: seen.append(FitOptions(**told)) or seen[0])
+        patched.setattr("dsfr.pipeline.options.make_estimator", lambda *_: sys.exit(7))
+        result = run("fit", "none.csv", "--target", "y", "-o", "m.dsfr", "--method", method, *command)
+    assert result.exit_code == 7, result.output
+    return seen[0]
+
+
+@pytest.mark.parametrize("method", ["sfr-icr", "sfr-g", "lapwnn"])
+def test_options_change_the_model(table, tmp_path, method):
+    fit = ["fit", table, "--target", "noise", "--ignore", "site", "--method", method]
+    plain = tmp_path / "plain.dsfr"
+    assert run(*fit, "-o", plain).exit_code == 0
+    for option in ("--rules", "--weight", "--ridge", "--tune", "--fuzzifier", "--width-scale", "--pairs"):
+        if option not in UNUSED[method]:
+            out = tmp_path / f"{option}.dsfr"
+            assert run(*fit, option, GIVEN[option][0], "-o", out).exit_code == 0
             assert (dsfr.load(out).predict(X_OF_TABLE) != dsfr.load(plain).predict(X_OF_TABLE)).any(), option
 
 
 def test_every_option_without_effect_is_named_with_the_methods_that_have_use_for_it(table, tmp_path):
     fit = ["fit", table, "--target", "noise", "-o", tmp_path / "m.dsfr", "--method"]
     message = refused(*fit, "lapwnn", "--pairs", 9, "--width-scale", 2)
-    assert "no use for --pairs, --width-scale: leave out what has no effect, or take --method sfr-icr\n" in message
-    message = refused(*fit, "FR", "--consistency", 0.1, "--smoothness", 1)  # given, though the default
-    assert message.endswith("no use for --consistency, --smoothness: leave out what has no effect\n")
+    assert (
+        "no use for --pairs, --width-scale: leave out what has no effect, or take --method auto or sfr-icr\n" in message
+    )
+    message = refused(*fit, "FR", "--weight", 0.1)
+    assert "no use for --weight: leave out what has no effect, or take --method auto or lapwnn or sfr-g" in message
+    assert "--solver few-rounds has no use for --max-rounds" in refused(
+        *fit, "sfr-icr", "--solver", "few-rounds", "--max-rounds", 3
+    )
+
+
+@pytest.mark.parametrize("solver", ["admm", "conjugate", "few-rounds", "decentralized"])
+def test_auto_with_a_solver_that_it_cannot_use_is_refused_with_the_reason(table, tmp_path, solver):
+    fit = ["fit", table, "--target", "noise", "--agent-column", "site", "-o", tmp_path / "m.dsfr"]
+    message = refused(*fit, "--method", "auto", "--solver", solver)
+    assert "does not go with" in message
+    assert "because" in message
+    assert "or take solver='sums'" in message
+    assert not (tmp_path / "m.dsfr").exists()
+
+
+def test_help_groups_the_options():
+    text = run("fit", "--help").output
+    places = [text.index(f"\n{heading}:\n") for heading in ("Data", "Method", "Agents", "Output", "Other")]
+    assert places == sorted(places)
+    assert text[places[1] :].index("--ridge") < places[2] - places[1]
+    assert re.findall(r"^  (?:-\w, )?--(\S+)", text[places[-1] :], flags=re.MULTILINE) == ["help"]  # all are grouped
+
+
+def test_the_help_of_a_plan_states_the_rounds_that_it_uses():
+    text = " ".join(run("plan", "--help").output.split())
+    told = ["plan", "--rows", 100, "--features", 2, "--agents", 3]
+    for name, kind in Solver.choices.items():
+        if kind.usual_rounds is None:
+            continue
+        clusters, weights = kind.usual_rounds
+        assert re.search(rf"Rounds of clustering\. \[x>=1\] \[default: [^]]*\b{name} {clusters}\b", text)
+        assert re.search(rf"Rounds of solving\. \[x>=1\] \[default: [^]]*\b{name} {weights}\b", text)
+        rows = re.findall(r"^ +(\w+) +(\d+) ", run(*told, "--solver", name).output, flags=re.MULTILINE)
+        counts = {task: int(rounds) for task, rounds in rows}
+        asked = {"cluster_sums", "cluster_consensus", "count_and_sum"}
+        assert sum(counts.get(task, 0) for task in asked) == clusters
+        asked = {"statistics", "first_gradient", "weight_gradient", "weight_consensus"}
+        assert sum(counts.get(task, 0) for task in asked) == weights
 
 
 def test_the_command_line_knows_the_methods_without_loading_them():
-    assert sorted(METHOD_NAMES) == sorted(METHODS)
+    assert sorted(METHOD_NAMES) == sorted(["auto", *METHODS])
+    assert sorted(SOLVERS) == sorted(Solver.choices)
 
 
 def test_auto_trains_what_the_estimator_trains_and_knows_how_sure_it_is(table, frame, tmp_path):
     path, out = tmp_path / "auto.dsfr", tmp_path / "out.csv"
-    told = run("fit", table, "--target", "noise", "--agent-column", "site", "--auto", "-o", path)
+    told = run("fit", table, "--target", "noise", "--agent-column", "site", "--method", "auto", "-o", path)
     assert told.exit_code == 0, told.output
     assert "Models in the average" in told.output
     assert run("predict", path, table, "--interval", "0.8", "-o", out).exit_code == 0
     X = frame[["speed", "angle", "depth"]].to_numpy()
-    expected = dsfr.SFRRegressor(auto=True, random_state=0).fit(X, frame["noise"], agents=frame["site"])
+    expected = dsfr.AutoSFRRegressor(random_state=0).fit(X, frame["noise"], agents=frame["site"])
     written = pd.read_csv(out)
     np.testing.assert_allclose(written["prediction"], expected.predict(X), rtol=1e-9)
     ends = written[["prediction_low", "prediction_high"]].to_numpy()
@@ -243,12 +300,12 @@ def test_auto_trains_what_the_estimator_trains_and_knows_how_sure_it_is(table, f
 
 def test_what_auto_and_intervals_cannot_do_is_said(table, model, tmp_path):
     fit = ("fit", table, "--target", "noise", "--ignore", "site", "-o", tmp_path / "m.dsfr")
-    assert "--auto chooses --ridge: leave out one or the other" in refused(*fit, "--auto", "--ridge", "1")
-    assert "no use for --auto" in refused(*fit, "--auto", "--method", "lapwnn")
-    assert "auto=True stands for" in refused(*fit, "--auto", "--few-rounds", "--agents", "2")
+    auto = ("--method", "auto")
+    assert "--method auto chooses --ridge by --tune evidence: leave out --ridge" in refused(*fit, *auto, "--ridge", "1")
+    assert "--tune loo chooses --ridge, --weight" in refused(*fit, "--tune", "loo", "--ridge", "1", "--weight", "1")
     assert "train it with uncertainty=True" in refused("predict", model, table, "--interval", "0.9")
     assert "0<x<1" in refused("predict", model, table, "--interval", "1.5")
-    assert run(*fit, "--auto").exit_code == 0
+    assert run(*fit, *auto).exit_code == 0
     assert "needs at least 999 labelled rows" in refused("predict", tmp_path / "m.dsfr", table, "--interval", "0.999")
 
 
@@ -257,13 +314,16 @@ def test_the_seed_changes_the_model(table, tmp_path):
     for seed in (0, 1):
         out = tmp_path / f"{seed}.dsfr"
         run("fit", table, "--target", "noise", "--ignore", "site", "--seed", seed, "-o", out)
-        seeds.append(dsfr.load(out).settings["seed"])
+        seeds.append(dsfr.load(out).settings["random_state"])
     assert seeds[0] != seeds[1]
 
 
 def test_few_rounds(table, tmp_path):
     out = tmp_path / "m.dsfr"
-    assert run("fit", table, "--target", "noise", "--agent-column", "site", "--few-rounds", "-o", out).exit_code == 0
+    assert (
+        run("fit", table, "--target", "noise", "--agent-column", "site", "--solver", "few-rounds", "-o", out).exit_code
+        == 0
+    )
     assert dsfr.load(out).training["rounds"] == 6
 
 
@@ -494,7 +554,7 @@ def test_training_over_a_graph_says_what_every_agent_sent(table, tmp_path):
     links = tmp_path / "links.txt"
     links.write_text("north south\n")
     told = ["fit", table, "--target", "noise", "--agent-column", "site", "--topology", links]
-    for solver in ("exact", "decentralized"):
+    for solver in ("sums", "decentralized"):
         result = run(*told, "--solver", solver, "-o", tmp_path / "model.dsfr")
         assert result.exit_code == 0, result.output
         rows = re.findall(
@@ -514,7 +574,7 @@ def test_a_graph_in_pieces_is_refused_with_its_components(table, tmp_path):
 
 
 def test_a_plan_shows_tasks_and_totals():
-    result = run("plan", "--rows", "1e4", "--features", 3, "--agents", 4, "--few-rounds", "--latency", 500)
+    result = run("plan", "--rows", "1e4", "--features", 3, "--agents", 4, "--solver", "few-rounds", "--latency", 500)
     assert result.exit_code == 0, result.output
     assert re.search(r"all +6 +[\d.]+ +6\.\d*|all +6 +[\d.]+ +6 ", result.output)
     assert "Kilobytes are exact for these rounds." in result.output
@@ -533,7 +593,7 @@ def test_a_plan_is_for_the_graph_that_a_fit_with_the_same_seed_draws(tmp_path, g
     rng = np.random.default_rng(0)
     table = tmp_path / "t.csv"
     np.savetxt(table, rng.normal(size=(60, 3)), delimiter=",", header="a,b,y", comments="")
-    told = ["--agents", 12, "--topology", graph, "--few-rounds", "--seed", 5]
+    told = ["--agents", 12, "--topology", graph, "--solver", "few-rounds", "--seed", 5]
     trained = run("fit", table, "--target", "y", *told, "-o", tmp_path / "m.dsfr").output
     planned = run("plan", "--rows", 60, "--features", 2, *told).output
     assert kilobytes(planned, r"all +6 +([\d.]+)") == kilobytes(trained, r"\(([\d.]+) kB sent\)")
@@ -571,6 +631,6 @@ def test_impossible_plans_are_refused(wrong):
 def test_tuning_shows_what_it_has_chosen(table, tmp_path):
     told = ["fit", table, "--target", "noise", "--ignore", "site", "--tune", "evidence", "-o", tmp_path / "model.dsfr"]
     output = run(*told).output
-    for name in ("ridge", "consistency", "noise", "log_evidence"):
+    for name in ("ridge", "unlabeled_weight", "noise", "log_evidence"):
         assert f"tuned {name}" in output
-    assert "--tune chooses --ridge" in refused(*told, "--ridge", 1)
+    assert "--tune evidence chooses --ridge" in refused(*told, "--ridge", 1)

@@ -52,7 +52,7 @@ OPTIONS = (
     ("--agent-column", "site"),
     ("--labels", 12),
     ("--labels", 12, "--method", "fr", "--agents", 2),
-    ("--method", "sfr-g", "--solver", "exact"),
+    ("--method", "sfr-g", "--solver", "sums"),
     ("--method", "lapwnn", "--rules", 1),
 )
 

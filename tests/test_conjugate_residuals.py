@@ -7,11 +7,11 @@ import pytest
 
 from dsfr.core.consensus.preconditioner import Preconditioner
 from dsfr.engines import Absence, Faults, InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training import ADMM, TASKS, Conjugate, Settings, Sums, make_shards
 from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.weights import agree_weights
-from tests.tables import make_table
+from tests.tables import make_settings, make_table
 
 ASKED = {"n_rules": 3, "ridge": 0.1, "seed": 0}
 
@@ -22,12 +22,12 @@ def agents(faults=None, n_agents=5, kind=InProcessEngine):
 
 
 def solve(engine, **told):
-    settings = Settings(**ASKED | told)
+    settings = make_settings(**ASKED | told)
     population = survey(engine, settings)
-    rules, shares, _ = agree_rules(engine, Settings(**ASKED, solver="exact"), population, lambda info: None)
+    rules, shares, _ = agree_rules(engine, make_settings(**ASKED, solver="sums"), population, lambda info: None)
     history = []
     found = agree_weights(engine, settings, rules, population, history.append, shares=shares)
-    exact = agree_weights(engine, Settings(**ASKED, solver="exact"), rules, population, lambda info: None)
+    exact = agree_weights(engine, make_settings(**ASKED, solver="sums"), rules, population, lambda info: None)
     return found, history, exact.weights
 
 
@@ -40,7 +40,7 @@ def test_rounds_do_not_depend_on_the_number_of_agents():
     told = Settings(**ASKED, unlabeled=None)
     engines = [agents(n_agents=n_agents) for n_agents in (2, 5, 20, 60)]
     populations = [survey(engine, told) for engine in engines]
-    rules, shares, _ = agree_rules(engines[0], Settings(**ASKED, solver="exact"), populations[0], lambda info: None)
+    rules, shares, _ = agree_rules(engines[0], Settings(**ASKED, solver="sums"), populations[0], lambda info: None)
     bounds = []
     for engine, population in zip(engines, populations, strict=True):
         history = []
@@ -69,9 +69,9 @@ def test_the_preconditioner_saves_rounds(monkeypatch):
 
 def test_shares_of_the_rules_are_no_part_of_the_solution():
     engine = agents()
-    population = survey(engine, Settings(**ASKED))
-    rules, shares, _ = agree_rules(engine, Settings(**ASKED), population, lambda info: None)
-    told = (engine, Settings(**ASKED, tol=1e-9), rules, population, lambda info: None)
+    population = survey(engine, make_settings(**ASKED))
+    rules, shares, _ = agree_rules(engine, make_settings(**ASKED), population, lambda info: None)
+    told = (engine, make_settings(**ASKED, tol=1e-9), rules, population, lambda info: None)
     with_shares, without = agree_weights(*told, shares=shares).weights, agree_weights(*told).weights
     np.testing.assert_allclose(with_shares, without, atol=1e-8 * np.linalg.norm(without))
 
@@ -135,11 +135,13 @@ def test_waiting_asks_for_the_same_point_again():
     np.testing.assert_array_equal(found.weights, asked[-1])
 
 
-@pytest.mark.parametrize(
-    "special", [{"penalty": 0.1}, {"penalty": "balanced"}, {"relaxation": 1.5}, {"acceleration": "anderson"}]
-)
-def test_what_only_admm_has_asks_for_admm(special):
+@pytest.mark.parametrize("solver", [ADMM(), ADMM(acceleration=None), Conjugate(), Sums()])
+def test_admm_runs_when_and_only_when_it_is_asked_for(solver):
     engine = agents()
-    solve(engine, **special)
-    assert rounds_of(engine, "weight_consensus") > 0
-    assert rounds_of(engine, "first_gradient") == 0
+    settings = make_settings(**ASKED, solver=solver)
+    agree_rules(engine, settings, survey(engine, settings), lambda info: None)
+    solve(engine, solver=solver)
+    is_admm = isinstance(solver, ADMM)
+    assert (rounds_of(engine, "cluster_consensus") > 0) == is_admm
+    assert (rounds_of(engine, "weight_consensus") > 0) == is_admm
+    assert (rounds_of(engine, "first_gradient") > 0) == isinstance(solver, Conjugate)

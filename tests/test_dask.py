@@ -13,8 +13,8 @@ from dsfr import SFRRegressor, load
 from dsfr.cli import main
 from dsfr.engines import EngineError, InProcessEngine
 from dsfr.engines.checkpoint.engine import with_checkpoint
-from dsfr.training import TASKS, Settings, make_shards, train
-from tests.tables import make_table, owners_of
+from dsfr.training import TASKS, make_shards, train
+from tests.tables import make_settings, make_table, owners_of
 
 distributed = pytest.importorskip("distributed", reason="the dask engine needs dask: pip install 'dsfr[dask]'")
 import dask  # noqa: E402
@@ -25,10 +25,10 @@ from dsfr.engines.dask import engine as engine_module  # noqa: E402
 from dsfr.engines.dask.engine import DaskEngine  # noqa: E402
 
 KINDS = [
-    {"solver": "admm"},
-    {"solver": "admm", "acceleration": "anderson", "width_pooling": "paper"},
-    {"solver": "exact", "tune": "evidence"},
-    {"rounds": "few", "unlabeled": None},
+    {"solver": "conjugate"},
+    {"solver": "admm", "width_pooling": "paper"},
+    {"solver": "sums", "tune": "evidence"},
+    {"solver": "few-rounds", "unlabeled": None},
     {"basis": "wavelets", "n_nodes": 8, "unlabeled": "graph"},
 ]
 
@@ -56,7 +56,7 @@ def engine_of(client, shards, tasks=TASKS):
 def test_every_kind_of_training_equals_the_one_in_process(client, told):
     X, shards = shards_of()
     local, spread = InProcessEngine(shards, TASKS), engine_of(client, shards)
-    reference, trained = (train(engine, Settings(seed=3, tol=1e-3, **told)) for engine in (local, spread))
+    reference, trained = (train(engine, make_settings(seed=3, tol=1e-3, **told)) for engine in (local, spread))
     np.testing.assert_allclose(trained.predictor.predict(X), reference.predictor.predict(X), rtol=0, atol=1e-8)
     assert spread.ledger.bytes == local.ledger.bytes
 
@@ -89,7 +89,7 @@ def fail(shard, memory, told):
 def test_a_worker_that_is_killed_does_not_change_the_model(client, monkeypatch, share):
     monkeypatch.setattr(engine_module, "HELD_SHARE", share)
     X, shards = shards_of()
-    told, victims = Settings(seed=3, acceleration="anderson", tol=1e-3), []
+    told, victims = make_settings(seed=3, solver="admm", tol=1e-3), []
     reference = train(InProcessEngine(shards, TASKS), told)
 
     def on_round(info):
@@ -110,7 +110,7 @@ class Killed(BaseException):
 
 def test_a_training_whose_client_dies_is_resumed(client, tmp_path):
     X, shards = shards_of()
-    told = Settings(seed=3, acceleration="anderson", tol=1e-3)
+    told = make_settings(seed=3, solver="admm", tol=1e-3)
 
     def stop(info):
         if info.round == 8:
@@ -134,7 +134,7 @@ def test_partitions_are_agents_and_predictions_lazy(client, frame):
     lazy = dd.from_pandas(frame, npartitions=4)
     owners = np.concatenate([np.full(len(lazy.partitions[i]), i) for i in range(4)])
     features = ["a", "b", "c"]
-    told = {"solver": "exact", "random_state": 0}
+    told = {"solver": "sums", "random_state": 0}
     reference = SFRRegressor(**told).fit(frame[features], frame["y"], agents=owners)
     with client.as_current():
         model = SFRRegressor(engine="dask", **told).fit(lazy[features], lazy["y"])
@@ -150,7 +150,7 @@ def test_partitions_are_agents_and_predictions_lazy(client, frame):
 def test_partitions_are_grouped_into_agents(client, frame):
     lazy = dd.from_pandas(frame, npartitions=5)
     owners = np.concatenate([np.full(len(lazy.partitions[i]), [0, 0, 0, 1, 1][i]) for i in range(5)])
-    told = {"rounds": "few", "random_state": 0}
+    told = {"solver": "few-rounds", "random_state": 0}
     reference = SFRRegressor(**told).fit(frame[["a"]], frame["y"], agents=owners)
     with client.as_current():
         model = SFRRegressor(engine="dask", n_agents=2, **told).fit(lazy[["a"]], lazy["y"])
@@ -163,7 +163,7 @@ def test_columns_of_parquet_files_are_read_in_the_same_partitions(client, frame,
     for number in range(6):
         wide.iloc[number * 20 : number * 20 + 20].to_parquet(tmp_path / f"{number}.parquet", index=False)
     rows = dd.read_parquet(tmp_path)
-    told = {"solver": "exact", "random_state": 0, "n_rules": 2}
+    told = {"solver": "sums", "random_state": 0, "n_rules": 2}
     reference = SFRRegressor(**told).fit(frame[["a", "b"]][:120], frame["y"][:120], agents=np.repeat(range(6), 20))
     with client.as_current():
         model = SFRRegressor(engine="dask", **told).fit(rows[["a", "b"]], rows["y"])
@@ -177,7 +177,7 @@ def test_columns_of_parquet_files_are_read_in_the_same_partitions(client, frame,
     "prepare", [lambda d: d.persist(), lambda d: d.assign(a=d["a"].cumsum())], ids=["held", "shared"]
 )
 def test_partitions_that_are_held_or_made_together_can_be_trained_on(client, frame, prepare):
-    told = {"rounds": "few", "n_rules": 2, "random_state": 0}
+    told = {"solver": "few-rounds", "n_rules": 2, "random_state": 0}
     with client.as_current():
         lazy = prepare(dd.from_pandas(frame, npartitions=3))
         whole = lazy.compute()
@@ -195,7 +195,7 @@ def test_an_empty_partition_does_not_matter(client, frame):
     kept, whole = lazy[lazy["number"] >= 60], frame[frame["number"] >= 60]
     assert any(len(kept.partitions[i]) == 0 for i in range(3))
     with client.as_current():
-        model = SFRRegressor(engine="dask", rounds="few", n_rules=2, random_state=0).fit(kept[["b"]], kept["y"])
+        model = SFRRegressor(engine="dask", solver="few-rounds", n_rules=2, random_state=0).fit(kept[["b"]], kept["y"])
         assert len(model.predict(kept[["b"]]).compute()) == len(whole)
     assert model.model_.training["n_samples"] == len(whole)
 
@@ -220,7 +220,7 @@ def test_more_agents_than_partitions_and_unknown_engines_are_refused(frame):
     lazy = dd.from_pandas(frame, npartitions=3)
     with pytest.raises(ValueError, match="n_agents=4 but there are 3 partitions"):
         SFRRegressor(engine="dask", n_agents=4).fit(lazy[["a"]], lazy["y"])
-    with pytest.raises(ValueError, match="engine='ray' must be one of 'inprocess', 'dask'"):
+    with pytest.raises(ValueError, match="engine='ray' must be one of 'dask', 'in-process'"):
         SFRRegressor(engine="ray").fit(frame[["a"]], frame["y"])
     with pytest.raises(ValueError, match=r'train with SFRRegressor.engine="dask"'):
         SFRRegressor().fit(lazy[["a"]], lazy["y"])
@@ -229,8 +229,8 @@ def test_more_agents_than_partitions_and_unknown_engines_are_refused(frame):
 def test_the_command_trains_on_the_cluster_at_an_address(client, frame, tmp_path):
     for number in range(3):
         frame.iloc[number::3].to_parquet(tmp_path / f"site-{number}.parquet", index=False)
-    files = [str(tmp_path / "site-*.parquet"), "--target", "y", "--few-rounds", "-o"]
-    models = {name: tmp_path / name for name in ("dask", "inprocess")}
+    files = [str(tmp_path / "site-*.parquet"), "--target", "y", "--solver", "few-rounds", "-o"]
+    models = {name: tmp_path / name for name in ("dask", "in-process")}
     address = ["--scheduler", client.scheduler.address]
     for name, path in models.items():
         where = ["--engine", name, *(address if name == "dask" else [])]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training import TASKS, make_shards
 from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.weights import agree_weights
-from tests.tables import make_table
+from tests.tables import make_settings, make_table
 
 
 def agents():
@@ -17,12 +17,12 @@ def agents():
 
 
 def solve(engine, **told):
-    settings = Settings(**{"n_rules": 3, "ridge": 0.1, "seed": 0, "acceleration": "anderson"} | told)
+    settings = make_settings(**{"n_rules": 3, "ridge": 0.1, "seed": 0, "solver": "admm"} | told)
     population = survey(engine, settings)
     rules, _, _ = agree_rules(engine, settings, population, lambda info: None)
     history = []
     found = agree_weights(engine, settings, rules, population, history.append)
-    exact = agree_weights(engine, Settings(n_rules=3, ridge=0.1, seed=0, solver="exact"), rules, population, print)
+    exact = agree_weights(engine, make_settings(n_rules=3, ridge=0.1, seed=0, solver="sums"), rules, population, print)
     return found, history, exact.weights
 
 

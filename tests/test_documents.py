@@ -9,7 +9,8 @@ import pytest
 from benchmarks.run import DOCUMENTS as MARKED
 from benchmarks.run import with_results
 
-from dsfr import SFRRegressor
+from dsfr import AutoSFRRegressor, Dask, InProcess, LapWNNRegressor, SFRRegressor
+from dsfr.training import ADMM, ICR, Conjugate, Decentralized, FewRounds, FuzzyRules, Graph, RangeScaling, Sums
 from tests.tables import make_table
 
 ROOT = Path(__file__).parent.parent
@@ -40,10 +41,12 @@ def test_some_baseline_is_ahead_by_leave_one_out_as_the_readme_says():
         assert min(map(float, row[baselines])) < min(float(row[j]) for j in chosen), row[0]
 
 
-@pytest.mark.parametrize("given", [{}, {"auto": True}, {"scaling": "robust"}, {"n_models": 2, "tune": "evidence"}])
-def test_the_documented_prediction_in_plain_numpy_is_the_model_s(given, tmp_path):
+@pytest.mark.parametrize(
+    "estimator", [SFRRegressor(), AutoSFRRegressor(), SFRRegressor(scaling="robust"), AutoSFRRegressor(n_models=2)]
+)
+def test_the_documented_prediction_in_plain_numpy_is_the_model_s(estimator, tmp_path):
     X, _, y = make_table(0)
-    model = SFRRegressor(random_state=0, **given).fit(X, y)
+    model = estimator.set_params(random_state=0).fit(X, y)
     path = model.save(tmp_path / "m.dsfr")
     text = (ROOT / "docs" / "model-file.md").read_text()
     code = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL).group(1)
@@ -54,7 +57,15 @@ def test_the_documented_prediction_in_plain_numpy_is_the_model_s(given, tmp_path
     np.testing.assert_allclose(namespace["predict"](path, rows), model.predict(rows), rtol=1e-10)
 
 
-def test_every_parameter_is_documented():
-    names = set(SFRRegressor().get_params())
-    documented = set(re.findall(r"^(\w+) : ", inspect.getdoc(SFRRegressor), flags=re.MULTILINE))
-    assert names <= documented
+@pytest.mark.parametrize(
+    "documented",
+    [
+        *(SFRRegressor, AutoSFRRegressor, LapWNNRegressor, InProcess, Dask),
+        *(ADMM, Conjugate, Decentralized, FewRounds, Sums, ICR, Graph, FuzzyRules, RangeScaling),
+    ],
+)
+def test_every_parameter_is_documented(documented):
+    names = set(inspect.signature(documented).parameters)
+    text = inspect.getdoc(documented).partition("Parameters\n---")[2].partition("Attributes\n---")[0]
+    lines = re.findall(r"^(\w[\w, ]*)(?: : |$)", text.replace("\\\n", ""), flags=re.MULTILINE)
+    assert names == {name.strip() for line in lines for name in line.split(",")}

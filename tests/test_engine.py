@@ -5,8 +5,8 @@ import pytest
 
 from dsfr.engines import EngineError, InProcessEngine
 from dsfr.storage.bundles import BundleError
-from dsfr.training import TASKS, Settings, make_shards, train
-from tests.tables import make_table, owners_of
+from dsfr.training import TASKS, make_shards, train
+from tests.tables import make_settings, make_table, owners_of
 
 
 def task_double(shard, memory, broadcast):
@@ -104,7 +104,7 @@ def test_start_centers_that_nobody_proposes_are_an_error():
     silent = {**TASKS, "start_centers": lambda shard, memory, broadcast: (memory, {})}
     engine = make_engine(silent, list(make_shards(X, y, owners_of(0, len(y), 3)).values()))
     with pytest.raises(EngineError, match="no agent proposed start centers in 10 rounds"):
-        train(engine, Settings())
+        train(engine, make_settings())
 
 
 def test_no_agents_are_an_error():

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import dsfr
-from dsfr import LapWNNRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, LapWNNRegressor, SFRRegressor
 from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.report import write_report
+from dsfr.training import ADMM, Conjugate, Sums
 from tests.test_cli import refused, run
 from tests.test_forged_models import use
 
@@ -37,15 +38,14 @@ plain = st.fixed_dictionaries(
         "n_rules": st.sampled_from([1, 2, 5]),
         "unlabeled": st.sampled_from(["icr", "graph", None]),
         "ridge": ridges,
-        "consistency": st.sampled_from([0.0, 0.1, 1e6]),
-        "fuzzifier": st.sampled_from([1.01, 1.1, 2.0, 30.0]),
-        "width_scale": st.sampled_from([1e-3, 1.0, 1e3]),
+        "unlabeled__weight": st.sampled_from([0.0, 0.1, 1e6]),
+        "unlabeled__pairs": st.sampled_from(["random", "local"]),
+        "rules__fuzzifier": st.sampled_from([1.01, 1.1, 2.0, 30.0]),
+        "rules__width_scale": st.sampled_from([1e-3, 1.0, 1e3]),
+        "rules__firing": st.sampled_from(["sum", "mean"]),
         "scaling": st.sampled_from(["range", "robust"]),
-        "firing": st.sampled_from(["sum", "mean"]),
-        "pairs": st.sampled_from(["random", "local"]),
-        "solver": st.sampled_from(["admm", "exact"]),
-        "acceleration": st.sampled_from(["conjugate", "anderson", None]),
-        "max_rounds": st.just(100),
+        "solver": st.sampled_from([Conjugate(), Sums(), Sums(acceleration=None), ADMM(), ADMM(acceleration=None)]),
+        "solver__max_rounds": st.just(100),
     }
 )
 sure = st.fixed_dictionaries(
@@ -58,11 +58,20 @@ sure = st.fixed_dictionaries(
         "n_rules": st.sampled_from([1, 3]),
     }
 )
+
+
+def with_parameters(estimator, told):
+    """The estimator with those parameters that it has: there are no pairs without a penalty of pairs."""
+    estimator.set_params(**{name: value for name, value in told.items() if "__" not in name})
+    known = estimator.get_params()
+    return estimator.set_params(**{name: value for name, value in told.items() if "__" in name and name in known})
+
+
 estimators = st.one_of(
-    plain.map(lambda told: SFRRegressor(**told, random_state=0)),
-    sure.map(lambda told: SFRRegressor(**told, random_state=0)),
-    st.sampled_from([1, 2]).map(lambda n: SFRRegressor(auto=True, n_models=n, random_state=0)),
-    ridges.map(lambda ridge: SFRRegressor(rounds="few", ridge=ridge, random_state=0)),
+    plain.map(lambda told: with_parameters(SFRRegressor(random_state=0), told)),
+    sure.map(lambda told: AutoSFRRegressor(rules="gaussian", unlabeled="icr", solver="sums", random_state=0, **told)),
+    st.sampled_from([1, 2]).map(lambda n: AutoSFRRegressor(n_models=n, random_state=0)),
+    ridges.map(lambda ridge: SFRRegressor(solver="few-rounds", ridge=ridge, random_state=0)),
     ridges.map(lambda ridge: LapWNNRegressor(n_nodes=5, ridge=ridge, random_state=0)),
 )
 
@@ -105,23 +114,23 @@ def test_odd_tables_give_a_usable_model_or_a_clear_error(
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("auto", [True, False])
+@pytest.mark.parametrize("kind", [SFRRegressor, AutoSFRRegressor])
 @pytest.mark.parametrize("n_agents", [1, 3])
-def test_targets_too_large_to_compute_with_are_refused(sign, auto, n_agents):
+def test_targets_too_large_to_compute_with_are_refused(sign, kind, n_agents):
     X = np.arange(20.0)[:, None]
     y = np.where(np.arange(20) % 2, 1.0, sign * 1.7e308)
     with pytest.raises(ValueError, match=r"y has a target of -?1.7e\+308; targets must lie between .* Make it NaN if"):
-        SFRRegressor(auto=auto, n_agents=n_agents).fit(X, y)
+        kind(n_agents=n_agents).fit(X, y)
     with pytest.raises(
         ValueError, match=r"X has values up to 1.7e\+308 in size in column 1 .* features must lie between"
     ):
-        SFRRegressor(auto=auto, n_agents=n_agents).fit(np.column_stack([X, y]), X[:, 0])
+        kind(n_agents=n_agents).fit(np.column_stack([X, y]), X[:, 0])
 
 
 def test_the_largest_targets_are_learnt_like_others():
     X = np.random.default_rng(0).standard_normal((60, 2))
     y = X[:, 0] / np.abs(X[:, 0]).max()
-    plain, large = (SFRRegressor(auto=True, random_state=0).fit(X, scale * y).predict(X) for scale in (1.0, 1e100))
+    plain, large = (AutoSFRRegressor(random_state=0).fit(X, scale * y).predict(X) for scale in (1.0, 1e100))
     np.testing.assert_allclose(large / 1e100, plain, rtol=1e-6, atol=1e-6)
 
 
@@ -137,7 +146,7 @@ def test_the_command_line_is_silent_on_odd_tables(tmp_path, of_target):
     source, model = tmp_path / "odd.csv", tmp_path / "m.dsfr"
     np.savetxt(source, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
     source.write_text(source.read_text().replace("nan", ""))
-    assert run("fit", source, "--target", "y", "-o", model, "--auto").exit_code == 0
+    assert run("fit", source, "--target", "y", "-o", model, "--method", "auto").exit_code == 0
     for command in (
         ("predict", model, source),
         ("explain", model, source),

@@ -11,7 +11,7 @@ from dsfr.training.fit_report import Stopwatch
 from tests.tables import make_table
 
 
-@pytest.mark.parametrize("told", [{}, {"n_agents": 3}, {"n_agents": 3, "rounds": "few"}, {"unlabeled": None}])
+@pytest.mark.parametrize("told", [{}, {"n_agents": 3}, {"n_agents": 3, "solver": "few-rounds"}, {"unlabeled": None}])
 def test_stages_make_up_the_whole_time(told):
     X, _, y = make_table(0)
     model = dsfr.SFRRegressor(random_state=0, **told).fit(X, y)
@@ -30,7 +30,7 @@ def test_stages_make_up_the_whole_time(told):
 
 def test_rows_are_counted_as_often_as_they_are_passed_over():
     X, _, y = make_table(0)
-    model = dsfr.SFRRegressor(random_state=0, n_agents=2, solver="exact").fit(X, y)
+    model = dsfr.SFRRegressor(random_state=0, n_agents=2, solver="sums").fit(X, y)
     rows = {stage.name: stage.rows for stage in model.fit_report_.stages}
     n_rounds = sum(info.stage == "clusters" for info in model.history_)
     assert rows["clusters"] == n_rounds * len(y)

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor
+from dsfr import AutoSFRRegressor, LapWNNRegressor, ModelFileError, SFRRegressor
 from dsfr.core.prediction.bounds import MAX_SCALED, MAX_UNIT, MAX_WEIGHT, MIN_DIVISOR
 from dsfr.export.fml import to_fml
 from dsfr.export.onnx import to_onnx
@@ -29,8 +29,8 @@ ways = st.sampled_from(["one", "all", "times"])
 def models():
     return {
         "rules": SFRRegressor(n_rules=3, random_state=0).fit(X, y).model_,
-        "average": SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, y).model_,
-        "sure": SFRRegressor(auto=True, n_models=1, random_state=0).fit(X, y).model_,
+        "average": AutoSFRRegressor(n_models=2, random_state=0).fit(X, y).model_,
+        "sure": AutoSFRRegressor(n_models=1, random_state=0).fit(X, y).model_,
         "wavelets": LapWNNRegressor(n_nodes=5, random_state=0).fit(X, y).model_,
     }
 

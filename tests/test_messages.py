@@ -90,7 +90,7 @@ def test_names_do_not_steer_a_terminal(tmp_path):
 
 
 def test_a_simplified_average_says_that_it_has_no_intervals_any_more(table, tmp_path):
-    model, simple = fitted(table, tmp_path / "m.dsfr", "--auto"), tmp_path / "s.dsfr"
+    model, simple = fitted(table, tmp_path / "m.dsfr", "--method", "auto"), tmp_path / "s.dsfr"
     shown = run("simplify", model, "-o", simple, "--similarity", "0.3").output
     assert "intervals     lost" in shown
     assert "a simplified model does not know" in refused("predict", simple, table, "--interval", "0.5")
@@ -98,7 +98,7 @@ def test_a_simplified_average_says_that_it_has_no_intervals_any_more(table, tmp_
 
 
 def test_a_simplified_model_that_did_not_change_keeps_its_intervals(table, tmp_path):
-    model, simple = fitted(table, tmp_path / "m.dsfr", "--auto"), tmp_path / "s.dsfr"
+    model, simple = fitted(table, tmp_path / "m.dsfr", "--method", "auto"), tmp_path / "s.dsfr"
     shown = run("simplify", model, "-o", simple, "--similarity", "1", "--min-strength", "0").output
     assert "intervals" not in shown
     assert run("predict", simple, table, "--interval", "0.5").exit_code == 0

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import LapWNNRegressor, ModelFileError, SFRRegressor
+from dsfr import AutoSFRRegressor, LapWNNRegressor, ModelFileError, SFRRegressor
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Ledger
@@ -55,13 +55,14 @@ def kind_of_model(kind, n_rules, ridge):
     """An estimator of every kind of model that a file can hold."""
     if kind == "wavelets":
         return LapWNNRegressor(n_nodes=n_rules, ridge=ridge)
+    if kind == "average":
+        return AutoSFRRegressor(n_rules=n_rules, n_models=2, uncertainty=False)
     told = {
         "rules": {},
         "limits": {"scaling": "robust"},
-        "uncertain": {"uncertainty": True, "solver": "exact"},
-        "average": {"n_models": 2, "tune": "evidence"},
+        "uncertain": {"uncertainty": True, "solver": "sums"},
     }
-    return SFRRegressor(n_rules=n_rules, **{"ridge": ridge} | told[kind])
+    return SFRRegressor(n_rules=n_rules, ridge=ridge, **told[kind])
 
 
 def test_names_settings_and_training_come_back(tmp_path, model):
@@ -74,7 +75,7 @@ def test_names_settings_and_training_come_back(tmp_path, model):
 
 
 @quick
-@given(seed=seeds, n_agents=st.integers(1, 4), solver=st.sampled_from(["admm", "exact"]))
+@given(seed=seeds, n_agents=st.integers(1, 4), solver=st.sampled_from(["conjugate", "sums"]))
 def test_a_file_keeps_rounds_tasks_and_agents(tmp_path, seed, n_agents, solver):
     X, _, y = make_table(seed)
     fitted = SFRRegressor(n_agents=n_agents, solver=solver, random_state=0).fit(X, y)
@@ -209,9 +210,9 @@ DESCRIBED = {"share": 1.0, "agreement": 1.0, "n_rules": 3, "near_pairs": 0.0, "w
         ({}, {"shares": np.full(3, 0.5)}, "shares do not add up"),
         ({"training": {"bytes": 10**400}}, {}, "has more than 64 bits"),
         ({"training": {"rounds": -(2**64)}}, {}, "has more than 64 bits"),
-        ({"settings": {"width_scale": None}}, {}, "setting 'width_scale' is no number > 0"),
-        ({"settings": {"width_scale": 0}}, {}, "setting 'width_scale' is no number > 0"),
-        ({"settings": {"width_scale": float("inf")}}, {}, "setting 'width_scale' is no number > 0"),
+        ({"settings": {"rules": {"width_scale": None}}}, {}, "setting 'width_scale' is no number > 0"),
+        ({"settings": {"rules": {"width_scale": 0}}}, {}, "setting 'width_scale' is no number > 0"),
+        ({"settings": {"rules": {"width_scale": float("inf")}}}, {}, "setting 'width_scale' is no number > 0"),
         ({"training": {"cluster_scales": [1.0, 0.0]}}, {}, "record of 'cluster_scales' is no list of numbers > 0"),
         ({"training": {"cluster_scales": 1.0}}, {}, "record of 'cluster_scales' is no list of numbers > 0"),
         ({"training": {"models": None}}, {}, "record of 'models' is no list"),
@@ -235,7 +236,7 @@ def test_a_forged_file_is_refused(tmp_path, model, metadata, arrays, message):
 @pytest.fixture(scope="module")
 def averaged():
     X, _, y = make_table(0)
-    return SFRRegressor(auto=True, n_models=2, random_state=0).fit(X, y).model_
+    return AutoSFRRegressor(n_models=2, random_state=0).fit(X, y).model_
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_the_command_takes_links_from_a_file(sites, tmp_path, named):
     command = ["--target", "y", "--topology", tmp_path / "links.txt", "-o"]
     code, _, err, _ = dsfr_fit(5, folder / "sites/site-{rank}.parquet", *command, tmp_path / "mpi.dsfr")
     assert (code, err) == (0, "")
-    here = ["fit", "--engine", "inprocess", folder / "sites", *command, tmp_path / "here.dsfr"]
+    here = ["fit", "--engine", "in-process", folder / "sites", *command, tmp_path / "here.dsfr"]
     subprocess.run([sys.executable, "-m", "dsfr", *here], check=True, capture_output=True, timeout=SECONDS)
     found, expected = (dsfr.load(tmp_path / name) for name in ("mpi.dsfr", "here.dsfr"))
     assert np.abs(found.predict(X) - expected.predict(X)).max() < 1e-8

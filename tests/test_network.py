@@ -11,8 +11,8 @@ from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.local.node import Message
 from dsfr.engines.topology import TOPOLOGIES, make_topology
-from dsfr.training import TASKS, Settings, make_shards, train
-from tests.tables import make_table, owners_of
+from dsfr.training import TASKS, make_shards, train
+from tests.tables import make_settings, make_table, owners_of
 
 seeds = st.integers(0, 10_000)
 names = st.sampled_from(sorted(TOPOLOGIES))
@@ -137,20 +137,20 @@ def network(name, shards, **options):
     seeds,
     st.integers(1, 12),
     st.sampled_from(["rules", "wavelets"]),
-    st.sampled_from([("admm", "many"), ("exact", "many"), ("exact", "few")]),
+    st.sampled_from(["conjugate", "sums", "few-rounds"]),
     st.sampled_from(["icr", "graph", None]),
     st.integers(0, 11),
 )
-def test_any_graph_gives_the_model_of_direct_messages(name, seed, n_agents, basis, plan, unlabeled, root):
+def test_any_graph_gives_the_model_of_direct_messages(name, seed, n_agents, basis, solver, unlabeled, root):
     X, _, y = make_table(seed, n_rows=80)
     shards = make_shards(X, y, owners_of(seed, len(y), n_agents))
-    told = Settings(basis=basis, solver=plan[0], rounds=plan[1], unlabeled=unlabeled, n_rules=3, n_nodes=8, seed=seed)
+    told = make_settings(basis=basis, solver=solver, unlabeled=unlabeled, n_rules=3, n_nodes=8, seed=seed)
     engine = network(name, shards, root=list(shards)[root % n_agents])
     direct = InProcessEngine(shards, TASKS)
     found, expected = train(engine, told), train(direct, told)
     scale = np.nanstd(y)
     np.testing.assert_allclose(found.predictor.predict(X), expected.predictor.predict(X), atol=1e-4 * scale)
-    if plan[0] == "exact":
+    if solver != "conjugate":
         np.testing.assert_allclose(found.predictor.predict(X), expected.predictor.predict(X), atol=1e-8 * scale)
         assert engine.ledger.rounds == direct.ledger.rounds
 
@@ -257,7 +257,7 @@ def test_every_message_of_a_training_is_along_an_edge(kind, monkeypatch):
     shards = make_shards(X, y, owners_of(0, len(y), 6))
     topology = make_topology("ring", list(shards))
     engine = kind(shards, TASKS, topology)
-    train(engine, Settings(n_rules=3, solver="admm" if engine.has_coordinator else "decentralized"))
+    train(engine, make_settings(n_rules=3, solver="conjugate" if engine.has_coordinator else "decentralized"))
     assert all(receiver in topology[sender] for sender, receiver in sent)
     assert len(sent) == engine.ledger.messages > 0
 

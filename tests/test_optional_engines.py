@@ -33,7 +33,7 @@ def test_everything_else_imports_and_runs_without_them():
         "        importlib.import_module(module.name)\n"
         "import numpy as np\n"
         "X = np.random.default_rng(0).uniform(size=(40, 2))\n"
-        "print(dsfr.SFRRegressor(n_agents=3, topology='ring').fit(X, X[:, 0]).termination_)\n"
+        "print(dsfr.SFRRegressor(n_agents=3, engine=dsfr.InProcess(topology='ring')).fit(X, X[:, 0]).termination_)\n"
     )
     assert told.strip() == "converged"
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("name", ["airfoil", "wmsl", "ccpp", "ch", "kch"])
-@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("solver", ["conjugate", "sums"])
 def test_every_table_trains_over_five_agents(name, solver):
     values = load_values(name)
     rng = np.random.default_rng(0)

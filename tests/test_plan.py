@@ -10,15 +10,15 @@ from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import TOPOLOGIES, make_topology
 from dsfr.pipeline.plan import make_plan, plan_links
-from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training import ADMM, ICR, TASKS, make_shards, train
 from dsfr.training.plan import legs
-from tests.tables import make_table
+from tests.tables import make_settings, make_table
 
 FREE = {"latency": 0.0, "bandwidth": 1.0, "seed": 3}
 any_settings = st.fixed_dictionaries(
     {
         "n_rules": st.integers(1, 5),
-        "unlabeled": st.sampled_from(["icr", "graph", None]),
+        "unlabeled": st.sampled_from(["icr", ICR(pairs="local"), "graph", None]),
         "width_pooling": st.sampled_from(["exact", "paper"]),
         "declared": st.booleans(),
     }
@@ -28,14 +28,14 @@ any_settings = st.fixed_dictionaries(
 def train_on(n_features, n_agents, topology, declared, **told):
     X, _, y = make_table(0, n_rows=60, n_features=n_features)
     if declared:
-        told["feature_ranges"] = (tuple(X.min(axis=0)), tuple(X.max(axis=0)))
+        told |= {"lower": X.min(axis=0), "upper": X.max(axis=0)}
     shards = make_shards(X, y, np.arange(len(y)) % n_agents)
     engine = InProcessEngine(shards, TASKS)
     if topology is not None:
         kind = GossipEngine if told.get("solver") == "decentralized" else NetworkEngine
         engine = kind(shards, TASKS, make_topology(topology, list(shards), seed=3))
-    train(engine, Settings(**told))
-    return engine.ledger, Settings(**told)
+    train(engine, make_settings(**told))
+    return engine.ledger, make_settings(**told)
 
 
 def rounds_of(ledger, task):
@@ -43,9 +43,9 @@ def rounds_of(ledger, task):
 
 
 @settings(max_examples=30)
-@given(any_settings, st.integers(1, 5), st.integers(2, 6), st.sampled_from(["many", "few"]))
-def test_bytes_of_sums_are_exact(told, n_features, n_agents, rounds):
-    ledger, asked = train_on(n_features, n_agents, None, solver="exact", rounds=rounds, **told)
+@given(any_settings, st.integers(1, 5), st.integers(2, 6), st.sampled_from(["sums", "few-rounds"]))
+def test_bytes_of_sums_are_exact(told, n_features, n_agents, solver):
+    ledger, asked = train_on(n_features, n_agents, None, solver=solver, **told)
     links = plan_links(n_agents, None, **FREE)
     plan = make_plan(60, n_features, links, asked, cluster_rounds=rounds_of(ledger, "cluster_sums"))
     assert plan.exact
@@ -56,7 +56,7 @@ def test_bytes_of_sums_are_exact(told, n_features, n_agents, rounds):
 @settings(max_examples=20)
 @given(any_settings, st.integers(1, 3), st.integers(2, 12), st.sampled_from(sorted(TOPOLOGIES)))
 def test_bytes_of_few_rounds_are_exact_on_any_graph(told, n_features, n_agents, topology):
-    ledger, asked = train_on(n_features, n_agents, topology, rounds="few", **told)
+    ledger, asked = train_on(n_features, n_agents, topology, solver="few-rounds", **told)
     plan = make_plan(60, n_features, plan_links(n_agents, topology, **FREE), asked)
     assert plan.exact
     assert (plan.rounds, plan.bytes) == (6, ledger.bytes)
@@ -78,7 +78,7 @@ def test_bytes_of_conjugate_residuals_are_exact(told, n_features, n_agents):
 @settings(max_examples=20)
 @given(any_settings, st.integers(1, 4), st.sampled_from([None, "ring"]), st.sampled_from(["anderson", None]))
 def test_bytes_of_admm_are_near(told, n_features, topology, acceleration):
-    ledger, asked = train_on(n_features, 4, topology, acceleration=acceleration, max_rounds=40, **told)
+    ledger, asked = train_on(n_features, 4, topology, solver=ADMM(acceleration=acceleration, max_rounds=40), **told)
     clustering = rounds_of(ledger, "cluster_consensus")
     solving = rounds_of(ledger, "weight_consensus")
     links = plan_links(4, topology, **FREE)
@@ -104,25 +104,16 @@ def test_gossip_is_planned_to_the_round_and_to_the_byte(told, n_features, n_agen
     assert not plan.exact
 
 
-@settings(max_examples=20)
-@given(any_settings, st.integers(1, 3), st.integers(2, 9), st.sampled_from(sorted(TOPOLOGIES)))
-def test_few_rounds_by_gossip_are_planned_exactly_on_any_graph(told, n_features, n_agents, topology):
-    ledger, asked = train_on(n_features, n_agents, topology, solver="decentralized", rounds="few", **told)
-    plan = make_plan(60, n_features, plan_links(n_agents, topology, gossip=True, **FREE), asked)
-    assert plan.exact
-    assert (plan.rounds, plan.bytes) == (ledger.rounds, ledger.bytes)
-
-
 @given(st.integers(1, 5), st.sampled_from(["icr", "graph", None]), st.integers(1, 30))
 def test_wavelets_are_planned_too(n_features, unlabeled, n_nodes):
-    told = {"basis": "wavelets", "n_nodes": n_nodes, "unlabeled": unlabeled, "solver": "exact"}
+    told = {"basis": "wavelets", "n_nodes": n_nodes, "unlabeled": unlabeled, "solver": "sums"}
     ledger, asked = train_on(n_features, 3, None, declared=False, **told)
     sent = sum(leg.rounds * 3 * (leg.bytes_down + leg.bytes_up) for leg in legs(n_features, asked, 1, 1))
     assert sent == ledger.bytes
 
 
 def test_time_grows_with_latency_and_the_depth_of_the_tree():
-    asked = Settings(rounds="few")
+    asked = make_settings(solver="few-rounds")
     there = {"bandwidth": 1e12, "seed": 0}
     direct = make_plan(100, 3, plan_links(9, None, latency=0.5, **there), asked)
     assert direct.travelling == pytest.approx(6 * 2 * 0.5)
@@ -134,6 +125,6 @@ def test_time_grows_with_latency_and_the_depth_of_the_tree():
 def test_what_cannot_be_planned_is_refused():
     links = plan_links(3, None, **FREE)
     with pytest.raises(ValueError, match=r"10010 weights \(from 10 features\) are too many.*[Uu]se fewer rules"):
-        make_plan(100, 10, links, Settings(n_rules=910))
+        make_plan(100, 10, links, make_settings(n_rules=910))
     with pytest.raises(ValueError, match="give a topology"):
-        make_plan(100, 10, links, Settings(solver="decentralized"))
+        make_plan(100, 10, links, make_settings(solver="decentralized"))

@@ -10,7 +10,7 @@ import pytest
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from dsfr import SFRRegressor, plot
+from dsfr import AutoSFRRegressor, SFRRegressor, plot
 from tests.tables import make_table, owners_of
 from tests.test_explain import average_of, model_of, predictor_of, rows_of
 
@@ -140,7 +140,7 @@ def test_bars_are_the_ledger_s_bytes(fitted):
 
 def test_the_history_s_numbers_are_drawn():
     X, _, y = make_table(0)
-    estimator = SFRRegressor(random_state=0, n_agents=3, acceleration="anderson").fit(X, y)
+    estimator = SFRRegressor(random_state=0, n_agents=3, solver="admm").fit(X, y)
     lines = {line.get_label(): line.get_ydata() for line in plot.convergence(estimator.history_, "weights").lines}
     expected = [info.primal_residual for info in estimator.history_ if info.stage == "weights"]
     np.testing.assert_allclose(lines["primal residual"], [value for value in expected if value > 0])
@@ -148,7 +148,7 @@ def test_the_history_s_numbers_are_drawn():
 
 def test_rounds_of_several_models_go_on_counting():
     X, _, y = make_table(0)
-    history = SFRRegressor(auto=True, random_state=0).fit(X, y).history_
+    history = AutoSFRRegressor(random_state=0).fit(X, y).history_
     for line in plot.convergence(history, "clusters").lines:
         assert (np.diff(line.get_xdata()) > 0).all()
 

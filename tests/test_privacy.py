@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training import ADMM, TASKS, make_shards
 from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.fixed_point import Iteration
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.weights import agree_weights
-from tests.tables import make_table
+from tests.tables import make_settings, make_table
 
 
 class Eavesdropper(InProcessEngine):
@@ -24,7 +24,7 @@ class Eavesdropper(InProcessEngine):
         return contributions
 
 
-PLAIN_ADMM = {"acceleration": None, "penalty": 1.0}
+PLAIN_ADMM = {"solver": ADMM(acceleration=None, penalty=1.0)}
 
 
 @pytest.fixture(params=[PLAIN_ADMM, {}], ids=["admm", "conjugate"])
@@ -33,7 +33,7 @@ def overheard(request):
     shards = make_shards(X, y, np.arange(len(y)) % 3)
     engine = Eavesdropper(list(shards.values()), TASKS, serialize=True)
     engine.heard = []
-    told = Settings(n_rules=2, ridge=1e-2, tol=1e-10, max_rounds=60, seed=0, **request.param)
+    told = make_settings(n_rules=2, ridge=1e-2, tol=1e-10, max_rounds=60, seed=0, **request.param)
     population = survey(engine, told)
     rules, _, _ = agree_rules(engine, told, population, lambda info: None)
     engine.heard = []

@@ -3,21 +3,27 @@
 import html
 import json
 import re
+from dataclasses import replace
+from inspect import signature
 from itertools import combinations
 
+import networkx
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import dsfr
-from dsfr import LapWNNRegressor, SFRRegressor
+from dsfr import Absence, AutoSFRRegressor, Faults, InProcess, LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.explain.words import one_line
 from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
+from dsfr.report.reproduce import reproduction_of
+from dsfr.training import ADMM, ICR, FuzzyRules, RangeScaling
 from tests.browser import chromium, requests_of
 from tests.tables import make_table, owners_of
 from tests.test_explain import average_of, rows_of
@@ -337,18 +343,89 @@ def test_notes_tell_what_is_wrong_with_the_data(trained):
     assert "Made without data" in html.unescape(render(model))
 
 
+RING = InProcess(topology="ring")
+GRAPH = networkx.path_graph(3)
+LOSSES = Faults(absences=[Absence("site-1", 4, 6)], loss=0.1, seed=2)
+
+
 @pytest.mark.parametrize(
-    "given", [{}, {"solver": "exact", "unlabeled": "graph"}, {"feature_ranges": [[-9] * 3, [999] * 3]}]
+    ("estimator", "split"),
+    [
+        (SFRRegressor(), False),
+        (SFRRegressor(n_agents=3), True),
+        (SFRRegressor(solver="sums", unlabeled="graph"), False),
+        (SFRRegressor(scaling=RangeScaling(lower=[-9] * 3, upper=[999] * 3)), False),
+        (SFRRegressor(solver=ADMM(max_rounds=30), unlabeled=ICR(n_pairs=50), precision="single"), False),
+        (SFRRegressor(solver="few-rounds", tune="evidence", rules=FuzzyRules(fuzzifier=1.5)), False),
+        (SFRRegressor(solver="decentralized", engine=RING), False),
+        (SFRRegressor(solver="decentralized", engine=InProcess(topology=GRAPH)), False),
+        (SFRRegressor(engine=InProcess(topology="erdos-renyi"), n_agents=4), True),
+        (SFRRegressor(engine=InProcess(topology=[("site-0", "site-1"), ("site-0", "site-2")], faults=LOSSES)), False),
+        (SFRRegressor(tune="loo", uncertainty=True), False),
+        (AutoSFRRegressor(n_models=2, unlabeled=None), False),
+        (AutoSFRRegressor(n_models=1, tune=None, uncertainty=False, solver="conjugate"), True),
+    ],
+    ids=lambda value: re.sub(r"\s+", " ", repr(value)),
 )
-def test_the_code_to_reproduce_trains_the_same_model(given, tmp_path):
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_code_to_reproduce_trains_the_same_model(estimator, split, tmp_path):
     X, _, y = make_table(1)
-    owners = owners_of(1, 120, 3)
-    model = SFRRegressor(random_state=5, **given).fit(X, y, agents=owners).model_
+    owners = None if split else owners_of(1, 120, 3)
+    fitted = estimator.set_params(random_state=5).fit(X, y, agents=owners)
+    model = fitted.model_
     for told in (model, dsfr.load(model.save(tmp_path / "m.dsfr"))):
         payload = json.loads(re.search(r'id="model">(.*?)</script>', render(told))[1])
         namespace = {"X": X, "y": y, "owners": owners}
-        exec(payload["reproduce"]["code"], namespace)
-        np.testing.assert_allclose(namespace["training"].predictor.predict(X), model.predict(X), rtol=1e-10)
+        code = payload["reproduce"]["code"]
+        exec(code, namespace)
+        np.testing.assert_array_equal(namespace["model"].predict(X), model.predict(X))
+        defaults = clone(estimator).set_params(random_state=5)
+        given = [name for name in signature(type(estimator)).parameters if f"    {name}=" in code]
+        for name in given:  # what is written is not the default
+            assert repr(getattr(defaults, name)) != repr(signature(type(estimator)).parameters[name].default), name
+
+
+def test_a_random_state_that_was_drawn_can_be_reproduced():
+    X, _, y = make_table(1)
+    model = SFRRegressor(n_agents=2, random_state=np.random.RandomState(3)).fit(X, y).model_
+    namespace = {"X": X, "y": y}
+    exec(reproduction_of(model), namespace)
+    np.testing.assert_array_equal(namespace["model"].predict(X), model.predict(X))
+
+
+def test_a_person_would_write_the_code_to_reproduce():
+    X, _, y = make_table(1)
+    solver = ADMM(acceleration=None, penalty=0.1)
+    model = SFRRegressor(n_rules=3, unlabeled="icr", solver=solver, random_state=0).fit(
+        X, y, agents=owners_of(1, 120, 2)
+    )
+    assert reproduction_of(model.model_) == (
+        "from dsfr import ADMM, SFRRegressor\n\n"
+        "model = SFRRegressor(\n    n_rules=3,\n    solver=ADMM(penalty=0.1, acceleration=None),\n    random_state=0,\n"
+        ").fit(X, y, agents=owners)"
+    )
+    assert reproduction_of(SFRRegressor(solver="conjugate", random_state=1).fit(X, y).model_) == (
+        "from dsfr import SFRRegressor\n\nmodel = SFRRegressor(\n    random_state=1,\n).fit(X, y)"
+    )
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {},
+        {"estimator": "os"},
+        {"estimator": "SFRRegressor", "solver": {"kind": "Magic"}},
+        {"estimator": "SFRRegressor", "solver": {"kind": "ADMM", "tol": -1}},
+        {"estimator": "SFRRegressor", "solver": {"kind": "ADMM", "wish": 1}},
+        {"estimator": "SFRRegressor", "solver": {"kind": "ICR"}},
+        {"estimator": "SFRRegressor", "solver": 3},
+        {"estimator": "SFRRegressor", "engine": {"kind": "InProcess", "faults": {"kind": "Faults", "loss": "x"}}},
+    ],
+)
+def test_settings_of_a_file_that_nobody_knows_give_no_code(trained, stored):
+    model = replace(trained[0], settings=stored)
+    assert reproduction_of(model) == ""
+    assert "does not know the estimator" in html.unescape(render(model))
 
 
 def test_data_that_do_not_fit_are_refused(trained):

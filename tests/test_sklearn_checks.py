@@ -2,14 +2,14 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dsfr import LapWNNRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, LapWNNRegressor, SFRRegressor
 
 
 @parametrize_with_checks(
     [
         SFRRegressor(),
-        SFRRegressor(auto=True),
-        SFRRegressor(n_agents=2, solver="exact"),
+        AutoSFRRegressor(),
+        SFRRegressor(n_agents=2, solver="sums"),
         SFRRegressor(unlabeled="graph"),
         LapWNNRegressor(),
     ]

@@ -8,7 +8,7 @@ Five owners hold a part of the table each and agree on one model. How the rounds
 import numpy as np
 from sklearn.datasets import load_diabetes
 
-from dsfr import SFRRegressor, nrmse, plot
+from dsfr import InProcess, SFRRegressor, nrmse, plot
 from dsfr.paper.datasets import hide_labels_by_agent, split_by_column
 
 table = load_diabetes(scaled=False, as_frame=True)
@@ -30,6 +30,6 @@ plot.communication(estimator.ledger_)
 
 # %%
 # Along a ring only neighbors talk, and sums travel along it: the agent at the root carries most.
-ring = SFRRegressor(ridge=1.0, topology="ring", random_state=0).fit(X, few, agents=owners)
+ring = SFRRegressor(ridge=1.0, engine=InProcess(topology="ring"), random_state=0).fit(X, few, agents=owners)
 print("largest difference of predictions:", f"{np.abs(ring.predict(X) - estimator.predict(X)).max():.1e}")
 plot.communication(ring.ledger_, "agent")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from dsfr.engines.mpi.engine import MPIEngine as MPIEngine
     from dsfr.engines.mpi.gossip import MPIGossipEngine as MPIGossipEngine
     from dsfr.engines.mpi.network import MPINetworkEngine as MPINetworkEngine
+    from dsfr.estimators import AutoSFRRegressor as AutoSFRRegressor
+    from dsfr.estimators import Dask as Dask
+    from dsfr.estimators import InProcess as InProcess
     from dsfr.estimators import LapWNNRegressor as LapWNNRegressor
     from dsfr.estimators import SFRRegressor as SFRRegressor
     from dsfr.estimators.metrics import nrmse as nrmse
@@ -28,16 +31,36 @@ if TYPE_CHECKING:
     from dsfr.model.file import ModelFileError as ModelFileError
     from dsfr.model.model import Model as Model
     from dsfr.model.model import load as load
+    from dsfr.training import ADMM as ADMM
+    from dsfr.training import ICR as ICR
     from dsfr.training import TASKS as TASKS
+    from dsfr.training import Conjugate as Conjugate
+    from dsfr.training import Decentralized as Decentralized
+    from dsfr.training import FewRounds as FewRounds
+    from dsfr.training import FuzzyRules as FuzzyRules
+    from dsfr.training import Graph as Graph
+    from dsfr.training import RangeScaling as RangeScaling
+    from dsfr.training import RobustScaling as RobustScaling
     from dsfr.training import Settings as Settings
+    from dsfr.training import Sums as Sums
     from dsfr.training import make_shards as make_shards
     from dsfr.training import train as train
 
 # Names are imported when first used: `import dsfr` and the command line start at once.
 _HOME = {
+    "ADMM": "dsfr.training",
     "Absence": "dsfr.engines",
+    "AutoSFRRegressor": "dsfr.estimators",
+    "Conjugate": "dsfr.training",
+    "Dask": "dsfr.estimators",
     "DaskEngine": "dsfr.engines.dask.engine",
+    "Decentralized": "dsfr.training",
     "Faults": "dsfr.engines",
+    "FewRounds": "dsfr.training",
+    "FuzzyRules": "dsfr.training",
+    "Graph": "dsfr.training",
+    "ICR": "dsfr.training",
+    "InProcess": "dsfr.estimators",
     "InProcessEngine": "dsfr.engines",
     "LapWNNRegressor": "dsfr.estimators",
     "MPIEngine": "dsfr.engines.mpi.engine",
@@ -45,13 +68,16 @@ _HOME = {
     "MPINetworkEngine": "dsfr.engines.mpi.network",
     "Model": "dsfr.model.model",
     "ModelFileError": "dsfr.model.file",
+    "RangeScaling": "dsfr.training",
+    "RobustScaling": "dsfr.training",
     "RoundInfo": "dsfr.core.consensus.admm",
     "Rule": "dsfr.core.explain.rules",
     "SFRRegressor": "dsfr.estimators",
-    "TASKS": "dsfr.training",
     "Scan": "dsfr.io",
     "Settings": "dsfr.training",
     "SingularSystemError": "dsfr.core.solve.cholesky",
+    "Sums": "dsfr.training",
+    "TASKS": "dsfr.training",
     "load": "dsfr.model.model",
     "make_shards": "dsfr.training",
     "nrmse": "dsfr.estimators.metrics",

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import SFRRegressor
-from dsfr.training import Settings
-from tests.tables import make_table
+from dsfr import AutoSFRRegressor
+from tests.tables import make_settings, make_table
 
 seeds = st.integers(0, 10_000)
 
@@ -15,8 +14,8 @@ seeds = st.integers(0, 10_000)
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"n_models": 3}, "n_models=3 needs tune"),
-        ({"uncertainty": True}, "uncertainty=True needs summed statistics"),
+        ({"n_models": 3}, "n_models=3 does not go with tune=None"),
+        ({"uncertainty": True, "solver": "conjugate"}, r"solver=Conjugate\(\) does not go with uncertainty=True"),
         ({"n_models": 0}, "n_models=0 must be"),
         ({"n_models": "many"}, "n_models='many' must be"),
         ({"n_models": 31, "tune": "evidence"}, "n_models=31 must be a whole number from 1 to 30"),
@@ -24,14 +23,14 @@ seeds = st.integers(0, 10_000)
         ({"relevance": "all"}, "relevance='all' must be one of"),
         ({"firing": "max"}, "firing='max' must be one of"),
         ({"pairs": "far"}, "pairs='far' must be one of"),
-        ({"rounds": "few", "scaling": "robust"}, "scaling='robust' does not go with rounds='few'"),
-        ({"rounds": "few", "tune": "loo"}, "tune='loo' does not go with rounds='few'"),
-        ({"basis": "wavelets", "relevance": "slopes"}, "relevance='slopes' does not go with wavelets"),
+        ({"solver": "few-rounds", "scaling": "robust"}, r"solver=FewRounds\(\) does not go with scaling=RobustScaling"),
+        ({"solver": "few-rounds", "tune": "loo"}, r"FewRounds\(\) does not go with tune='loo' .*take solver='sums'"),
+        ({"basis": "wavelets", "relevance": "slopes"}, "basis='wavelets' does not go with relevance='slopes'"),
     ],
 )
 def test_what_cannot_be_combined_is_refused(told, message):
     with pytest.raises(ValueError, match=message):
-        Settings(**told)
+        make_settings(**told)
 
 
 def test_more_models_than_can_be_solved_are_refused_before_the_first():
@@ -39,15 +38,13 @@ def test_more_models_than_can_be_solved_are_refused_before_the_first():
     with pytest.raises(
         ValueError, match=r"81920 weights .* Lower n_models=25 \(every second model has twice the rules"
     ):
-        SFRRegressor(auto=True, n_models=25).fit(X, y)
-    with pytest.raises(ValueError, match="auto='no' must be True or False"):
-        SFRRegressor(auto="no").fit(X, y)
+        AutoSFRRegressor(n_models=25).fit(X, y)
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 5])
 def test_auto_works_with_hardly_any_label(n_labels):
     X, _, y = make_table(0, n_labels=n_labels)
-    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
+    model = AutoSFRRegressor(random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
     assert np.isfinite(model.predict(X, return_std=True)[1]).all()
 
@@ -57,12 +54,12 @@ def test_auto_works_on_odd_tables():
     X = np.column_stack([np.ones(80), rng.integers(0, 2, 80), np.r_[np.zeros(79), 1.0], rng.normal(size=80)])
     y = np.where(np.arange(80) < 30, X[:, 1] + X[:, 3], np.nan)
     for rows, targets in ((X, y), (X[:1], y[:1])):
-        model = SFRRegressor(auto=True, random_state=0).fit(rows, targets)
+        model = AutoSFRRegressor(random_state=0).fit(rows, targets)
         assert np.isfinite(model.predict(rows)).all()
     with pytest.warns(UserWarning, match="27 of 30 rows are duplicates"):
-        model = SFRRegressor(auto=True, random_state=0).fit(np.repeat(X[:3], 10, axis=0), np.repeat(y[:3], 10))
+        model = AutoSFRRegressor(random_state=0).fit(np.repeat(X[:3], 10, axis=0), np.repeat(y[:3], 10))
     assert np.isfinite(model.predict(X)).all()
-    constant = SFRRegressor(auto=True, random_state=0).fit(X, np.where(np.isnan(y), np.nan, 7.0))
+    constant = AutoSFRRegressor(random_state=0).fit(X, np.where(np.isnan(y), np.nan, 7.0))
     np.testing.assert_allclose(constant.predict(X), 7.0)
 
 
@@ -70,7 +67,7 @@ def test_auto_works_on_odd_tables():
 def test_auto_works_on_labels_without_noise(seed):
     X = np.random.default_rng(seed).normal(size=(120, 4))
     y = np.where(np.arange(120) < 40, X[:, 0], np.nan)
-    model = SFRRegressor(auto=True, random_state=0).fit(X, y)
+    model = AutoSFRRegressor(random_state=0).fit(X, y)
     assert dsfr.nrmse(X[:, 0], model.predict(X)) < 0.5
 
 
@@ -79,6 +76,6 @@ def test_irrelevant_features_are_remembered_as_wide_as_they_are(tmp_path, n_mode
     rng = np.random.default_rng(0)
     X = rng.random((600, 10))  # Friedman's function depends on the first five
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    model = dsfr.load(SFRRegressor(auto=True, n_models=n_models, random_state=0).fit(X, y).save(tmp_path / "m.dsfr"))
+    model = dsfr.load(AutoSFRRegressor(n_models=n_models, random_state=0).fit(X, y).save(tmp_path / "m.dsfr"))
     remembered = model.rule_base.synthetic_rows().std(axis=0)
     np.testing.assert_allclose(remembered, X.std(axis=0), rtol=0.15)

@@ -11,15 +11,15 @@ from dsfr.engines import Faults, InProcessEngine
 from dsfr.engines.checkpoint.engine import CheckpointError, with_checkpoint
 from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.topology import make_topology
-from dsfr.training import TASKS, Settings, make_shards, train
-from tests.tables import make_table, owners_of
+from dsfr.training import TASKS, make_shards, train
+from tests.tables import make_settings, make_table, owners_of
 
 KINDS = [
+    {"solver": "conjugate"},
     {"solver": "admm"},
-    {"solver": "admm", "acceleration": "anderson"},
     {"solver": "admm", "refresh_pairs": True, "width_pooling": "paper"},
-    {"solver": "exact"},
-    {"rounds": "few"},
+    {"solver": "sums"},
+    {"solver": "few-rounds"},
     {"basis": "wavelets", "unlabeled": "graph", "n_nodes": 8},
     {"solver": "decentralized"},
 ]
@@ -64,7 +64,7 @@ def run(folder, told, *, rounds=None, resume=True, about=None, every=1, **table)
 
 
 def settings_of(told):
-    return Settings(seed=2, max_rounds=25, **told)
+    return make_settings(seed=2, max_rounds=25, **told)
 
 
 @settings(max_examples=30)

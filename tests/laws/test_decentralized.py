@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import SFRRegressor
+from dsfr import InProcess, SFRRegressor
 from dsfr.core.consensus.admm import relative_error_bound
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
 from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
 from dsfr.engines.local.gossip import LEARN, GossipEngine
 from dsfr.engines.topology import TOPOLOGIES, make_topology
-from dsfr.training import TASKS, Settings, make_shards, train
-from tests.tables import make_table, owners_of
+from dsfr.training import TASKS, make_shards, train
+from tests.tables import make_settings, make_table, owners_of
 
 seeds = st.integers(0, 10_000)
 graphs = st.sampled_from(sorted(TOPOLOGIES))
@@ -30,7 +30,7 @@ def shards_of(seed, n_agents, n_rows=100, n_features=2):
 def pooled_step(shards, told, centers):
     """How far a step of fuzzy c-means over all rows moves a center: measured apart from the training."""
     engine = InProcessEngine(shards, TASKS)
-    train(engine, Settings(**told | {"solver": "exact", "max_rounds": 1}))  # leaves ranges and fuzzifier in memory
+    train(engine, make_settings(**told | {"solver": "sums", "max_rounds": 1}))  # leaves ranges and fuzzifier in memory
     sums = engine.sum("cluster_sums", {"centers": centers})
     filled = sums["mass"] > 1e-300
     moved = sums["total"][filled] / sums["mass"][filled, None]
@@ -40,8 +40,8 @@ def pooled_step(shards, told, centers):
 def pooled_error(shards, told, predictor):
     """Bound of the relative error of weights, from the gradient of the objective over all rows."""
     engine = InProcessEngine(shards, TASKS)
-    train(engine, Settings(**told | {"solver": "exact", "max_rounds": 1}))
-    asked = Settings(**told)
+    train(engine, make_settings(**told | {"solver": "sums", "max_rounds": 1}))
+    asked = make_settings(**told)
     message = {
         **predictor.basis.arrays(),
         "target_mean": np.asarray(predictor.target_mean),
@@ -94,7 +94,7 @@ def test_converged_means_that_the_pooled_step_and_the_pooled_gradient_are_small(
     }
     told |= way | {"max_rounds": 500}
     engine = network(shards, graph) if way["solver"] == "decentralized" else InProcessEngine(shards, TASKS)
-    found = train(engine, Settings(**told))
+    found = train(engine, make_settings(**told))
     if "clusters" not in found.unconverged:
         assert pooled_step(shards, told, found.predictor.basis.centers) <= 3.0 * tol
     if "weights" not in found.unconverged:
@@ -118,8 +118,8 @@ def test_every_copy_is_the_pooled_model(seed, name, n_agents, unlabeled, basis, 
     if declared:
         told["feature_ranges"] = (tuple(X.min(axis=0) - 1.0), tuple(X.max(axis=0) + 1.0))
     engine = network(shards, name)
-    found = train(engine, Settings(solver="decentralized", **told))
-    pooled = train(InProcessEngine(shards, TASKS), Settings(solver="exact", **told))
+    found = train(engine, make_settings(solver="decentralized", **told))
+    pooled = train(InProcessEngine(shards, TASKS), make_settings(solver="sums", **told))
     assert found.termination == pooled.termination
     assert list(found.copies) == list(shards)
     for copy in found.copies.values():
@@ -131,7 +131,6 @@ def test_every_copy_is_the_pooled_model(seed, name, n_agents, unlabeled, basis, 
 @pytest.mark.parametrize(
     "told",
     [
-        {"rounds": "few"},
         {"width_pooling": "paper"},
         {"tune": "evidence", "n_models": 3, "uncertainty": True, "scaling": "robust", "relevance": "evidence"},
         {"tune": "loo"},
@@ -141,8 +140,8 @@ def test_every_copy_is_the_pooled_model(seed, name, n_agents, unlabeled, basis, 
 )
 def test_what_a_coordinator_can_do_agents_can_do_without(told):
     X, shards = shards_of(2, 5)
-    found = train(network(shards), Settings(solver="decentralized", n_rules=3, **told))
-    pooled = train(InProcessEngine(shards, TASKS), Settings(solver="exact", n_rules=3, **told))
+    found = train(network(shards), make_settings(solver="decentralized", n_rules=3, **told))
+    pooled = train(InProcessEngine(shards, TASKS), make_settings(solver="sums", n_rules=3, **told))
     ours, theirs = found.mixture or found.predictor, pooled.mixture or pooled.predictor
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-6 * pooled.predictor.target_scale)
     assert len(found.copies) == 5
@@ -154,9 +153,9 @@ def test_rounds_are_known_before_they_are_made(name, n_agents, seed):
     """A sum takes the degree of the polynomial, a maximum and the start centers the diameter."""
     _, shards = shards_of(seed, n_agents, n_rows=60)
     engine = network(shards, name)
-    train(engine, Settings(solver="decentralized", n_rules=2, seed=seed))
+    train(engine, make_settings(solver="decentralized", n_rules=2, seed=seed))
     direct = InProcessEngine(shards, TASKS)
-    train(direct, Settings(solver="exact", n_rules=2, seed=seed))
+    train(direct, make_settings(solver="sums", n_rules=2, seed=seed))
     across = engine.ledger.entries[LEARN, "flood"].rounds - 1
     cost = {"sum": sum_polynomial(engine.links).degree, "max": across, "gather": across}
     expected = {key: entry.rounds * cost[key[1]] for key, entry in direct.ledger.entries.items()}
@@ -168,7 +167,7 @@ def test_messages_have_the_size_of_the_model():
     sizes = []
     for n_rows in (100, 200):
         engine = network(shards_of(1, 3, n_rows)[1])
-        train(engine, Settings(solver="decentralized", max_rounds=30))
+        train(engine, make_settings(solver="decentralized", max_rounds=30))
         sizes.append({key: entry.bytes_up / entry.rounds for key, entry in engine.ledger.entries.items()})
     assert sizes[0] == sizes[1]
 
@@ -177,7 +176,7 @@ def test_messages_have_the_size_of_the_model():
 @given(seeds, graphs, st.floats(0.01, 0.5))
 def test_lost_messages_cost_rounds_and_nothing_else(seed, name, loss):
     _, shards = shards_of(seed, 5, n_rows=80)
-    told = Settings(solver="decentralized", n_rules=3, seed=seed)
+    told = make_settings(solver="decentralized", n_rules=3, seed=seed)
     calm, lossy = network(shards, name), network(shards, name, faults=Faults(loss=loss, tries=1, seed=seed))
     np.testing.assert_array_equal(train(lossy, told).predictor.weights, train(calm, told).predictor.weights)
     assert lossy.ledger.rounds >= calm.ledger.rounds
@@ -187,7 +186,7 @@ def test_lost_messages_cost_rounds_and_nothing_else(seed, name, loss):
 @given(seeds, graphs, st.integers(1, 40), st.integers(0, 150), st.integers(0, 4))
 def test_an_agent_that_is_away_for_some_rounds_changes_nothing(seed, name, first, length, who):
     _, shards = shards_of(seed, 5, n_rows=80)
-    told = Settings(solver="decentralized", n_rules=3, seed=seed)
+    told = make_settings(solver="decentralized", n_rules=3, seed=seed)
     faults = Faults(absences=[Absence(f"site-{who}", first, first + length)])
     found = train(network(shards, name, faults=faults), told)
     np.testing.assert_array_equal(found.predictor.weights, train(network(shards, name), told).predictor.weights)
@@ -200,9 +199,9 @@ def test_without_one_that_never_comes_the_model_is_that_of_those_present(seed, n
     X, shards = shards_of(seed, 5, n_rows=80)
     told = {"n_rules": n_rules, "seed": seed}
     engine = network(shards, name, faults=Faults(absences=[Absence("site-2", 1)]))
-    found = train(engine, Settings(solver="decentralized", **told))
+    found = train(engine, make_settings(solver="decentralized", **told))
     others = {agent: shard for agent, shard in shards.items() if agent != "site-2"}
-    expected = train(InProcessEngine(others, TASKS), Settings(solver="exact", **told))
+    expected = train(InProcessEngine(others, TASKS), make_settings(solver="sums", **told))
     assert list(found.copies) == list(others)
     np.testing.assert_allclose(found.predictor.predict(X), expected.predictor.predict(X), rtol=1e-6, atol=1e-6)
 
@@ -210,7 +209,9 @@ def test_without_one_that_never_comes_the_model_is_that_of_those_present(seed, n
 def test_one_that_leaves_and_never_returns_ends_with_a_model_and_a_warning():
     X, _, y = make_table(3)
     faults = Faults(absences=[Absence("2", 30)])
-    model = SFRRegressor(n_agents=5, solver="decentralized", topology="ring", faults=faults, random_state=0)
+    model = SFRRegressor(
+        n_agents=5, solver="decentralized", engine=InProcess(topology="ring", faults=faults), random_state=0
+    )
     with pytest.warns(UserWarning, match=r"1 of 5 agents were missing in the last round: 2\. The model is that of the"):
         model.fit(X, y)
     assert model.termination_ == "converged"
@@ -220,28 +221,30 @@ def test_one_that_leaves_and_never_returns_ends_with_a_model_and_a_warning():
 def test_one_that_others_cannot_do_without_is_named():
     X, _, y = make_table(3)
     faults = Faults(absences=[Absence("0", 30)])
-    model = SFRRegressor(n_agents=4, solver="decentralized", topology="star", faults=faults, random_state=0)
+    model = SFRRegressor(
+        n_agents=4, solver="decentralized", engine=InProcess(topology="star", faults=faults), random_state=0
+    )
     with pytest.raises(EngineError, match="no message from 0 in 200 rounds"):
         model.fit(X, y)
 
 
 def test_running_out_of_rounds_is_told():
     _, shards = shards_of(3, 4)
-    found = train(network(shards), Settings(solver="decentralized", max_rounds=1))
+    found = train(network(shards), make_settings(solver="decentralized", max_rounds=1))
     assert found.unconverged == ("clusters",)
 
 
 def test_one_agent_needs_no_neighbors():
     _, shards = shards_of(3, 1)
-    alone = train(InProcessEngine(shards, TASKS), Settings(solver="decentralized"))
-    exact = train(InProcessEngine(shards, TASKS), Settings(solver="exact"))
+    alone = train(InProcessEngine(shards, TASKS), make_settings(solver="decentralized"))
+    exact = train(InProcessEngine(shards, TASKS), make_settings(solver="sums"))
     np.testing.assert_array_equal(alone.predictor.weights, exact.predictor.weights)
 
 
 def test_without_a_graph_there_are_no_neighbors():
     engine = InProcessEngine(shards_of(3, 4)[1], TASKS)
     with pytest.raises(ValueError, match="give a topology"):
-        train(engine, Settings(solver="decentralized"))
+        train(engine, make_settings(solver="decentralized"))
 
 
 @pytest.mark.parametrize(
@@ -249,11 +252,11 @@ def test_without_a_graph_there_are_no_neighbors():
 )
 def test_what_belongs_to_admm_is_refused(told):
     with pytest.raises(ValueError, match=f"{next(iter(told))}=.*decentralized"):
-        Settings(solver="decentralized", **told)
+        make_settings(solver="decentralized", **told)
 
 
 def test_nobody_labelled_is_told_as_ever():
     X, _, y = make_table(3)
     shards = make_shards(X, np.full(len(y), np.nan), owners_of(3, len(y), 4))
     with pytest.raises(ValueError, match="no row is labelled"):
-        train(network(shards), Settings(solver="decentralized"))
+        train(network(shards), make_settings(solver="decentralized"))

@@ -10,30 +10,29 @@ from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances, fu
 from dsfr.core.features.takagi_sugeno import rule_widths
 from dsfr.core.scaling.affine import scale_features
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training import ADMM, TASKS, Conjugate, Sums, make_shards
 from dsfr.training.clustering.clusters import _start, agree_rules
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.weights import agree_weights
 from tests.plain import local_system, pooled_weights, scaled
-from tests.tables import make_table, owners_of, train_on
+from tests.tables import make_settings, make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
 hyperparameters = st.fixed_dictionaries(
     {
         "n_rules": st.integers(1, 6),
         "unlabeled": st.sampled_from(["icr", "graph", None]),
-        "consistency": st.floats(0.0, 10.0),
-        "smoothness": st.floats(0.0, 1.0),
+        "weight": st.floats(0.0, 10.0),
         "ridge": st.floats(1e-6, 10.0),
         "fuzzifier": st.floats(1.05, 3.0),
         "width_scale": st.floats(0.5, 3.0),
         "n_pairs": st.one_of(st.none(), st.integers(1, 300)),
-        "graph": st.sampled_from(["neighbors", "full"]),
+        "kernel": st.sampled_from(["neighbors", "full"]),
         "n_neighbors": st.integers(1, 15),
         "mix_concentration": st.floats(0.2, 3.0),
         "seed": seeds,
     }
-)
+).map(lambda told: told | {"weight": told["weight"] / (10.0 if told["unlabeled"] == "graph" else 1.0)})
 
 
 bases = st.sampled_from(["rules", "rules", "wavelets"])
@@ -44,8 +43,8 @@ bases = st.sampled_from(["rules", "rules", "wavelets"])
 def test_exact_training_equals_the_pooled_closed_form(seed, n_agents, skew, hyper, basis, n_nodes):
     X, _, y = make_table(seed)
     owners = owners_of(seed, len(y), n_agents, skew)
-    told = Settings(solver="exact", basis=basis, n_nodes=n_nodes, **hyper)
-    training, _ = train_on(X, y, owners, solver="exact", basis=basis, n_nodes=n_nodes, **hyper)
+    told = make_settings(solver="sums", basis=basis, n_nodes=n_nodes, **hyper)
+    training, _ = train_on(X, y, owners, solver="sums", basis=basis, n_nodes=n_nodes, **hyper)
     predictor, shards = training.predictor, list(make_shards(X, y, owners).values())
     target = (np.nanmean(y), np.nanstd(y))
     reference = pooled_weights(shards, predictor.ranges, predictor.basis, target, told)
@@ -64,37 +63,37 @@ def test_exact_training_equals_the_pooled_closed_form(seed, n_agents, skew, hype
 def test_exact_clusters_equal_the_pooled_fuzzy_c_means(seed, n_agents, fuzzifier, n_rules, width_scale):
     X, _, y = make_table(seed)
     shards = make_shards(X, y, owners_of(seed, len(y), n_agents))
-    told = {"solver": "exact", "fuzzifier": fuzzifier, "n_rules": n_rules, "width_scale": width_scale, "seed": seed}
-    told = Settings(acceleration=None, **told)
+    told = {"fuzzifier": fuzzifier, "n_rules": n_rules, "width_scale": width_scale, "seed": seed}
+    told = make_settings(solver=Sums(acceleration=None), **told)
     engine = InProcessEngine(list(shards.values()), TASKS, serialize=True)
     population = survey(engine, told)
     start = _start(engine, told, population)
     rules, shares, _ = agree_rules(engine, told, population, lambda info: None)
     Z = scale_features(X, population.ranges)
-    pooled = fuzzy_c_means(Z, start, fuzzifier=fuzzifier, tol=told.tol, max_rounds=told.max_rounds)
+    pooled = fuzzy_c_means(Z, start, fuzzifier=fuzzifier, tol=told.solver.tol, max_rounds=told.solver.max_rounds)
     np.testing.assert_allclose(rules.centers, pooled, atol=1e-9)
     spread = ClusterVariances.of(Z, pooled, fuzzifier)
     np.testing.assert_allclose(rules.widths, rule_widths(spread.variances, width_scale), atol=1e-8)
     np.testing.assert_allclose(shares, spread.mass / spread.mass.sum(), atol=1e-8)
 
 
-@pytest.mark.parametrize("acceleration", ["conjugate", "anderson"])
+@pytest.mark.parametrize("solver", ["conjugate", "admm"])
 @settings(max_examples=15)
 @given(seeds, st.integers(2, 5), st.sampled_from([1.1, 1.5, 2.0]), st.integers(1, 4))
-def test_agreed_centers_are_stationary_for_the_pooled_rows(acceleration, seed, n_agents, fuzzifier, n_rules):
+def test_agreed_centers_are_stationary_for_the_pooled_rows(solver, seed, n_agents, fuzzifier, n_rules):
     X, _, y = make_table(seed)
     owners = owners_of(seed, len(y), n_agents, skew=5.0)
-    told = {"fuzzifier": fuzzifier, "n_rules": n_rules, "seed": seed, "unlabeled": None, "acceleration": acceleration}
+    told = {"fuzzifier": fuzzifier, "n_rules": n_rules, "seed": seed, "unlabeled": None, "solver": solver}
     training, _ = train_on(X, y, owners, serialize=False, tol=1e-9, max_rounds=3000, **told)
     # The objective is not convex, so ADMM may wander; then it says so, and there is no fixed point to look at.
-    assume(acceleration == "conjugate" or "clusters" not in training.unconverged)
+    assume(solver == "conjugate" or "clusters" not in training.unconverged)
     Z, centers = scale_features(X, training.predictor.ranges), training.predictor.basis.centers
     step = ClusterSums.of(Z, centers, fuzzifier).centers(centers) - centers
     assert np.abs(step).max() < 1e-6
 
 
 def weights_by(solver, engine, rules, population, **told):
-    solution = agree_weights(engine, Settings(solver=solver, **told), rules, population, lambda info: None)
+    solution = agree_weights(engine, make_settings(solver=solver, **told), rules, population, lambda info: None)
     return solution.weights, solution.converged
 
 
@@ -105,26 +104,29 @@ def weights_by(solver, engine, rules, population, **told):
     st.sampled_from(["icr", "neighbors", "full", None]),
     st.floats(0.0, 1.0),
     st.floats(0.05, 10.0),
-    st.one_of(st.floats(0.1, 10.0), st.none(), st.just("balanced")),
-    st.sampled_from(["conjugate", "anderson", None]),
-    st.one_of(st.just(1.0), st.floats(0.5, 1.9)),
+    st.one_of(
+        st.just(Conjugate()),
+        st.builds(
+            ADMM,
+            penalty=st.one_of(st.floats(0.1, 10.0), st.none(), st.just("balanced")),
+            acceleration=st.sampled_from(["anderson", None]),
+            relaxation=st.one_of(st.just(1.0), st.floats(0.5, 1.9)),
+        ),
+    ),
     st.sampled_from([1e-2, 1e-4, 1e-6]),
 )
-def test_admm_ends_within_tol_of_the_exact_weights(
-    seed, n_agents, unlabeled, weight, ridge, penalty, acceleration, relaxation, tol
-):
+def test_rounds_end_within_tol_of_the_exact_weights(seed, n_agents, unlabeled, weight, ridge, solver, tol):
     X, _, y = make_table(seed, n_features=2)
     shards = list(make_shards(X, y, owners_of(seed, len(y), n_agents)).values())
-    told = {"n_rules": 3, "unlabeled": unlabeled, "consistency": weight, "smoothness": weight, "seed": seed}
+    told = {"n_rules": 3, "unlabeled": unlabeled, "weight": weight, "seed": seed, "ridge": ridge}
     if unlabeled in ("neighbors", "full"):
-        told |= {"unlabeled": "graph", "graph": unlabeled, "n_neighbors": 1 + seed % 15}
-    told |= {"ridge": ridge, "penalty": penalty, "acceleration": acceleration, "relaxation": relaxation}
+        told |= {"unlabeled": "graph", "kernel": unlabeled, "n_neighbors": 1 + seed % 15}
     told |= {"tol": tol, "max_rounds": 50_000}
     engine = InProcessEngine(shards, TASKS)
-    population = survey(engine, Settings(**told))
-    rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda info: None)
-    exact, _ = weights_by("exact", engine, rules, population, **told)
-    found, converged = weights_by("admm", engine, rules, population, **told)
+    population = survey(engine, make_settings(**told))
+    rules, _, _ = agree_rules(engine, make_settings(solver="sums", **told), population, lambda info: None)
+    exact, _ = weights_by("sums", engine, rules, population, **told)
+    found, converged = weights_by(solver, engine, rules, population, **told)
     assert converged
     assert np.linalg.norm(found - exact) <= 1.0001 * tol * np.linalg.norm(found)
 
@@ -138,10 +140,10 @@ def test_conjugate_residuals_take_at_most_two_rounds_more_than_there_are_weights
     X, _, y = make_table(seed, n_features=2)
     told = {"n_rules": n_rules, "unlabeled": unlabeled, "ridge": ridge, "seed": seed, "tol": 1e-4, "max_rounds": 200}
     engine = InProcessEngine(list(make_shards(X, y, owners_of(seed, len(y), n_agents)).values()), TASKS)
-    population = survey(engine, Settings(**told))
-    rules, _, _ = agree_rules(engine, Settings(solver="exact", **told), population, lambda info: None)
+    population = survey(engine, make_settings(**told))
+    rules, _, _ = agree_rules(engine, make_settings(solver="sums", **told), population, lambda info: None)
     history = []
-    agree_weights(engine, Settings(**told), rules, population, history.append)
+    agree_weights(engine, make_settings(**told), rules, population, history.append)
     assert history[-1].error_bound <= 1e-4
     assert len(history) <= rules.n_outputs + 2
 
@@ -153,22 +155,30 @@ def test_a_tolerance_of_1e_10_gives_1e_6_in_predictions(seed, n_agents):
     owners = owners_of(seed, len(y), n_agents, skew=10.0)
     told = {"n_rules": 2, "ridge": 1.0, "seed": seed, "fuzzifier": 2.0, "max_rounds": 20_000}
     told |= {"tol": 1e-10, "serialize": False}
-    exact, _ = train_on(X, y, owners, solver="exact", **told)
-    admm, _ = train_on(X, y, owners, solver="admm", **told)
-    assert admm.termination == "converged"
-    assert np.abs(admm.predictor.predict(X) - exact.predictor.predict(X)).max() < 1e-6 * exact.predictor.target_scale
+    exact, _ = train_on(X, y, owners, solver="sums", **told)
+    rounds, _ = train_on(X, y, owners, solver="conjugate", **told)
+    assert rounds.termination == "converged"
+    assert np.abs(rounds.predictor.predict(X) - exact.predictor.predict(X)).max() < 1e-6 * exact.predictor.target_scale
 
 
-@given(seeds, hyperparameters, st.sampled_from(["admm", "exact"]), st.sampled_from(["conjugate", "anderson", None]))
-def test_the_order_of_agents_does_not_matter(seed, hyper, solver, acceleration):
+PLAIN_AND_ACCELERATED = [
+    (Sums(acceleration=None), Sums()),
+    (Sums(acceleration=None), Conjugate()),
+    (ADMM(acceleration=None), ADMM()),
+    (ADMM(acceleration=None), ADMM(acceleration=None)),
+]
+
+
+@given(seeds, hyperparameters, st.sampled_from(PLAIN_AND_ACCELERATED))
+def test_the_order_of_agents_does_not_matter(seed, hyper, solvers):
     """Centers of the plain iteration, and weights given the centers; sums in another order round differently.
 
     Acceleration of the clustering may carry that rounding up to 1e-6, which is far below its tolerance.
     """
     X, _, y = make_table(seed)
     shards = list(make_shards(X, y, owners_of(seed, len(y), 4)).values())
-    hyper = hyper | {"solver": solver, "ridge": max(hyper["ridge"], 0.1), "max_rounds": 200}
-    plain, told = Settings(acceleration=None, **hyper), Settings(acceleration=acceleration, **hyper)
+    hyper = hyper | {"ridge": max(hyper["ridge"], 0.1), "max_rounds": 200}
+    plain, told = (make_settings(solver=solver, **hyper) for solver in solvers)
     agreed, predictions = [], []
     for order in (shards, shards[::-1]):
         engine = InProcessEngine(order, TASKS)
@@ -181,11 +191,11 @@ def test_the_order_of_agents_does_not_matter(seed, hyper, solver, acceleration):
     np.testing.assert_allclose(*predictions, atol=1e-8)
 
 
-@given(seeds, hyperparameters, st.integers(1, 4), st.sampled_from(["admm", "exact"]))
-def test_consistency_zero_equals_no_penalty(seed, hyper, n_agents, solver):
+@given(seeds, hyperparameters, st.integers(1, 4), st.sampled_from(["conjugate", "sums"]))
+def test_a_penalty_of_weight_zero_equals_none(seed, hyper, n_agents, solver):
     X, _, y = make_table(seed)
     owners = owners_of(seed, len(y), n_agents)
-    hyper = hyper | {"solver": solver, "max_rounds": 100, "consistency": 0.0, "ridge": max(hyper["ridge"], 1e-2)}
+    hyper = hyper | {"solver": solver, "max_rounds": 100, "weight": 0.0, "ridge": max(hyper["ridge"], 1e-2)}
     icr, _ = train_on(X, y, owners, **(hyper | {"unlabeled": "icr"}))
     plain, _ = train_on(X, y, owners, **(hyper | {"unlabeled": None}))
     np.testing.assert_array_equal(icr.predictor.predict(X), plain.predictor.predict(X))
@@ -195,7 +205,7 @@ def test_consistency_zero_equals_no_penalty(seed, hyper, n_agents, solver):
 def test_all_labels_and_no_penalty_equal_ridge_regression_on_the_features(seed, hyper, n_agents):
     X, y, _ = make_table(seed)
     owners = owners_of(seed, len(y), n_agents)
-    training, _ = train_on(X, y, owners, **(hyper | {"solver": "exact", "consistency": 0.0, "unlabeled": "icr"}))
+    training, _ = train_on(X, y, owners, **(hyper | {"solver": "sums", "weight": 0.0, "unlabeled": "icr"}))
     predictor = training.predictor
     H = predictor.basis.features(scale_features(X, predictor.ranges))
     ridge = Ridge(alpha=hyper["ridge"], fit_intercept=False, solver="svd").fit(H, (y - y.mean()) / y.std())
@@ -206,7 +216,7 @@ def test_all_labels_and_no_penalty_equal_ridge_regression_on_the_features(seed, 
 def test_the_paper_s_widths_average_local_variances_by_agent_size(seed, n_agents):
     X, _, y = make_table(seed)
     owners = owners_of(seed, len(y), n_agents)
-    told = {"solver": "exact", "unlabeled": None, "width_pooling": "paper", "fuzzifier": 2.0, "seed": seed}
+    told = {"solver": "sums", "unlabeled": None, "width_pooling": "paper", "fuzzifier": 2.0, "seed": seed}
     training, _ = train_on(X, y, owners, **told)
     centers, ranges = training.predictor.basis.centers, training.predictor.ranges
     shards = make_shards(X, y, owners).values()

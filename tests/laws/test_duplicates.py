@@ -40,12 +40,11 @@ def with_duplicates(seed, n_rows, most):
 
 def outcome(training):
     """All numbers that predictions and intervals depend on."""
-    members = [training.predictor] if training.mixture is None else [m.predictor for m in training.mixture.members]
+    members = [member.predictor for member in training.mixture.members]
     arrays = [array for of in members for array in (of.weights, *of.basis.arrays().values())]
-    if training.mixture is not None:
-        arrays.append(np.array([member.share for member in training.mixture.members]))
-        if training.mixture.scores is not None:
-            arrays += [training.mixture.scores.thresholds, training.mixture.scores.counts]
+    arrays.append(np.array([member.share for member in training.mixture.members]))
+    if training.mixture.scores is not None:
+        arrays += [training.mixture.scores.thresholds, training.mixture.scores.counts]
     return np.concatenate([array.ravel() for array in arrays])
 
 
@@ -55,7 +54,7 @@ def test_duplicates_at_their_owner_change_nothing_to_the_last_bit(seed, told, mo
     X, _, y = make_table(seed, n_rows=60, n_labels=20)
     owners = owners_of(seed, len(y), n_agents)
     rows = with_duplicates(seed, len(y), most)
-    told = {"n_rules": 3, "solver": "exact", "max_rounds": 30, "seed": seed, **told}
+    told = {"n_rules": 3, "solver": "sums", "max_rounds": 30, "seed": seed, **told}
     once, _ = train_on(X, y, owners, **told)
     repeated, _ = train_on(X[rows], y[rows], owners[rows], **told)
     np.testing.assert_array_equal(outcome(repeated), outcome(once))
@@ -75,7 +74,7 @@ def test_labelled_rows_with_tiny_noise_change_nothing_either(seed, told, power, 
     # Within the ranges, or these would be longer by as much.
     near = np.clip(near, X.min(axis=0), X.max(axis=0))
     target = np.clip(y[labeled] + noise[:, 3] * np.nanstd(y), np.nanmin(y), np.nanmax(y))
-    told = {"n_rules": 3, "solver": "exact", "max_rounds": 30, "seed": seed, **told}
+    told = {"n_rules": 3, "solver": "sums", "max_rounds": 30, "seed": seed, **told}
     once, _ = train_on(X, y, owners, **told)
     repeated, _ = train_on(np.r_[X, near], np.r_[y, target], np.r_[owners, owners[labeled]], **told)
     np.testing.assert_array_equal(outcome(repeated), outcome(once))
@@ -88,7 +87,7 @@ def test_a_row_that_two_owners_hold_is_as_if_one_of_them_held_it(seed, told, n_s
     X, _, y = make_table(seed, n_rows=60, n_labels=24)
     owners = np.array(["a", "b"])[np.arange(60) % 2]
     shared = np.flatnonzero(~np.isnan(y) & (owners == "a"))[:n_shared]
-    told = {"n_rules": 3, "solver": "exact", "max_rounds": 30, "seed": seed, **told}
+    told = {"n_rules": 3, "solver": "sums", "max_rounds": 30, "seed": seed, **told}
     both, _ = train_on(np.r_[X, X[shared]], np.r_[y, y[shared]], np.r_[owners, np.full(len(shared), "b")], **told)
     assert both.n_duplicates == len(shared)
     with_a, _ = train_on(X, y, owners, **told)
@@ -103,7 +102,7 @@ def test_a_row_that_two_owners_hold_is_as_if_one_of_them_held_it(seed, told, n_s
 @settings(max_examples=15)
 def test_equal_rows_by_chance_all_count(seed, name, n_agents, told):
     X, y = honest_tables(seed, 240)[name]
-    told = {"n_rules": 2, "solver": "exact", "max_rounds": 10, **told, "n_models": 1, "unlabeled": None}
+    told = {"n_rules": 2, "solver": "sums", "max_rounds": 10, **told, "n_models": 1, "unlabeled": None}
     found, _ = train_on(X, y, np.arange(len(y)) % n_agents, **told)
     assert (found.n_duplicates, found.n_labeled) == (0, len(y))
 
@@ -146,7 +145,7 @@ def test_rows_with_equal_features_are_left_out_together(seed, tune, times, noise
 def test_without_choice_by_labels_duplicates_count_as_often_as_they_occur():
     X, _, y = make_table(0)
     owners = owners_of(0, len(y), 2)
-    told = {"solver": "exact", "n_rules": 3}
+    told = {"solver": "sums", "n_rules": 3}
     once, engine = train_on(X, y, owners, **told)
     twice, _ = train_on(np.r_[X, X], np.r_[y, y], np.r_[owners, owners], **told)
     assert not any("duplicates" in task for task, _ in engine.ledger.entries)

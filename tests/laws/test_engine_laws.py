@@ -6,26 +6,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training import TASKS, make_shards, train
 from dsfr.training.shard import Purpose
 from dsfr.training.weights.dicr import MEMORY
-from tests.tables import make_table, owners_of, train_on
+from tests.tables import make_settings, make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
 everything = st.fixed_dictionaries(
     {
         "basis": st.sampled_from(["rules", "wavelets"]),
         "unlabeled": st.sampled_from(["icr", "graph", None]),
-        "solver": st.sampled_from(["admm", "exact"]),
+        "solver": st.sampled_from(["conjugate", "sums", "admm"]),
         "width_pooling": st.sampled_from(["exact", "paper"]),
-        "graph": st.sampled_from(["neighbors", "full"]),
+        "kernel": st.sampled_from(["neighbors", "full"]),
         "refresh_pairs": st.booleans(),
         "n_rules": st.integers(1, 5),
         "n_nodes": st.integers(1, 20),
         "seed": seeds,
         "max_rounds": st.just(20),
     }
-).map(lambda told: told | {"refresh_pairs": told["refresh_pairs"] and told["solver"] == "admm"})
+).map(lambda told: told | {"refresh_pairs": told["refresh_pairs"] and told["unlabeled"] == "icr"})
 
 
 @given(seeds, st.integers(1, 5), everything)
@@ -55,7 +55,7 @@ def test_an_engine_forgets_what_it_was_used_for_before(seed, before, told):
     owners = owners_of(seed, len(y), 3)
     fixed = {"penalty": 0.7, "cluster_penalty": 5.0}  # the same number must not bring back an old factor
     _, engine = train_on(X, y, owners, **before | fixed)
-    again = train(engine, Settings(**told | fixed))
+    again = train(engine, make_settings(**told | fixed))
     fresh, _ = train_on(X, y, owners, **told | fixed)
     np.testing.assert_array_equal(again.predictor.predict(X), fresh.predictor.predict(X))
 
@@ -64,9 +64,9 @@ def test_an_engine_forgets_what_it_was_used_for_before(seed, before, told):
 def test_local_centers_of_an_earlier_training_do_not_come_back(basis):
     X, _, y = make_table(0, n_rows=60)
     owners = owners_of(0, len(y), 3)
-    told = {"solver": "exact", "width_pooling": "paper", "unlabeled": None}
-    _, engine = train_on(X, y, owners, acceleration="anderson", max_rounds=5, basis=basis)
-    again, (fresh, _) = train(engine, Settings(**told)), train_on(X, y, owners, **told)
+    told = {"solver": "sums", "width_pooling": "paper", "unlabeled": None}
+    _, engine = train_on(X, y, owners, solver="admm", max_rounds=5, basis=basis)
+    again, (fresh, _) = train(engine, make_settings(**told)), train_on(X, y, owners, **told)
     np.testing.assert_array_equal(again.predictor.basis.widths, fresh.predictor.basis.widths)
 
 
@@ -92,13 +92,13 @@ def unlocking(task):
     return lambda vault, memory, broadcast: task(vault.opened(), memory, broadcast)
 
 
-@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("solver", ["conjugate", "sums"])
 def test_the_coordinator_never_reads_a_shard(solver):
     X, _, y = make_table(0)
     shards = list(make_shards(X, y, owners_of(0, len(y), 3)).values())
     engine = InProcessEngine([Vault(shard) for shard in shards], {name: unlocking(t) for name, t in TASKS.items()})
-    trained = train(engine, Settings(solver=solver))
-    reference = train(InProcessEngine(shards, TASKS), Settings(solver=solver))
+    trained = train(engine, make_settings(solver=solver))
+    reference = train(InProcessEngine(shards, TASKS), make_settings(solver=solver))
     np.testing.assert_array_equal(trained.predictor.weights, reference.predictor.weights)
 
 
@@ -117,20 +117,21 @@ def weigh(n_rows, **told):
     X, _, y = make_table(1, n_rows=n_rows)
     engine = Scales(list(make_shards(X, y, owners_of(1, n_rows, 2)).values()), TASKS)
     engine.sizes = {}
-    train(engine, Settings(seed=3, max_rounds=30, **told))
+    train(engine, make_settings(seed=3, max_rounds=30, **told))
     return engine.sizes
 
 
 ALL_KINDS = [
-    {"solver": "admm"},
-    {"solver": "admm", "width_pooling": "paper", "acceleration": "anderson"},
+    {"solver": "conjugate"},
+    {"solver": "conjugate", "basis": "wavelets", "unlabeled": "graph", "kernel": "full"},
+    {"solver": "admm", "width_pooling": "paper"},
     {"solver": "admm", "refresh_pairs": True},
     {"solver": "admm", "unlabeled": "graph", "penalty": "balanced"},
-    {"solver": "admm", "basis": "wavelets", "unlabeled": "graph", "graph": "full"},
-    {"solver": "exact"},
-    {"solver": "exact", "unlabeled": "graph", "n_neighbors": 3},
-    {"rounds": "few"},
-    {"rounds": "few", "unlabeled": None, "width_pooling": "paper"},
+    {"solver": "admm", "basis": "wavelets", "unlabeled": "graph", "kernel": "full"},
+    {"solver": "sums"},
+    {"solver": "sums", "unlabeled": "graph", "n_neighbors": 3},
+    {"solver": "few-rounds"},
+    {"solver": "few-rounds", "unlabeled": None, "width_pooling": "paper"},
     {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "evidence", "n_models": 3},
     {"tune": "loo", "n_models": 3},
 ]

@@ -10,16 +10,16 @@ from dsfr.engines.local.faults import Weather
 from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import make_topology
-from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training import ADMM, TASKS, Conjugate, make_shards, train
 from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.fixed_point import Iteration
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.weights import agree_weights
-from tests.tables import make_table, owners_of
+from tests.tables import make_settings, make_table, owners_of
 
 seeds = st.integers(0, 10_000)
 SITES = [f"site-{number}" for number in range(4)]
-ACCELERATIONS = ["conjugate", "anderson", None]
+SOLVERS = [Conjugate(), ADMM(), ADMM(acceleration=None)]
 
 
 def shards_of(seed, **table):
@@ -45,31 +45,31 @@ def weights_over(engine, told, rules, population):
     st.sampled_from(SITES[1:]),
     st.integers(1, 10),
     st.sampled_from(["icr", None]),
-    st.sampled_from(ACCELERATIONS),
+    st.sampled_from(SOLVERS),
 )
 def test_an_agent_that_leaves_dicr_and_returns_ends_at_the_same_solution(seed, away, leaves, unlabeled, how):
     shards = shards_of(seed)
     told = {"n_rules": 3, "unlabeled": unlabeled, "tol": 1e-8, "ridge": 0.5, "seed": seed, "max_rounds": 50_000}
-    told["acceleration"] = how
-    task = "weight_gradient" if how == "conjugate" else "weight_consensus"
+    task = "weight_gradient" if how == Conjugate() else "weight_consensus"
     faults = Faults(absences=[Absence(away, leaves, leaves + 19, task)])
     engine = engine_of("in-process", shards, faults)
-    population = survey(engine, Settings(**told))
-    rules, _, _ = agree_rules(engine, Settings(**told), population, lambda info: None)
-    found, converged = weights_over(engine, Settings(**told), rules, population)
+    settings = make_settings(**told, solver=how)
+    population = survey(engine, settings)
+    rules, _, _ = agree_rules(engine, settings, population, lambda info: None)
+    found, converged = weights_over(engine, settings, rules, population)
     assert converged
     assert engine.present == tuple(SITES)
     entry = engine.ledger.entries[task, "sum"]
     assert entry.agents[away].rounds == entry.rounds - 20
-    exact, _ = weights_over(engine, Settings(**told, solver="exact"), rules, population)
+    exact, _ = weights_over(engine, make_settings(**told, solver="sums"), rules, population)
     assert np.linalg.norm(found - exact) <= 2e-8 * np.linalg.norm(exact)
 
 
 @pytest.mark.parametrize("kind", ["in-process", "complete", "grid"])
-@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("solver", ["conjugate", "sums"])
 def test_with_an_agent_gone_the_model_is_that_of_the_others(kind, solver):
     shards = shards_of(3)
-    told = Settings(solver=solver, n_rules=3, ridge=0.5, tol=1e-8, seed=5)
+    told = make_settings(solver=solver, n_rules=3, ridge=0.5, tol=1e-8, seed=5)
     engine = engine_of(kind, shards, Faults(absences=[Absence("site-2", 1)]))
     found = train(engine, told)
     others = {name: shard for name, shard in shards.items() if name != "site-2"}
@@ -81,12 +81,12 @@ def test_with_an_agent_gone_the_model_is_that_of_the_others(kind, solver):
 
 
 @pytest.mark.parametrize("kind", ["in-process", "ring"])
-@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("solver", ["conjugate", "sums"])
 @pytest.mark.parametrize("rounds", [(1, 1), (2, 2), (1, 3), (3, 6), (4, 8)])
 def test_an_agent_that_comes_late_catches_up(kind, solver, rounds):
     """It gets what it has missed, so that no task finds it without the memory it needs."""
     engine = engine_of(kind, shards_of(1), Faults(absences=[Absence("site-1", *rounds)]))
-    assert train(engine, Settings(solver=solver, n_rules=2, ridge=0.5)).termination == "converged"
+    assert train(engine, make_settings(solver=solver, n_rules=2, ridge=0.5)).termination == "converged"
     assert engine.present == tuple(SITES)
 
 
@@ -132,8 +132,8 @@ def test_what_was_missed_is_told_once_in_the_order_last_asked(kind, asked, log):
 def test_those_who_have_converged_wait_for_one_who_is_away(task):
     """With a loose tolerance the others are done long before it is back; its rows count all the same."""
     engine = engine_of("in-process", shards_of(1), Faults(absences=[Absence("site-1", 1, 45, task)]))
-    how = "anderson" if "consensus" in task else "conjugate"
-    trained = train(engine, Settings(n_rules=2, ridge=0.5, tol=0.5, acceleration=how))
+    how = "admm" if "consensus" in task else "conjugate"
+    trained = train(engine, make_settings(n_rules=2, ridge=0.5, tol=0.5, solver=how))
     assert trained.termination == "converged"
     assert engine.ledger.entries[task, "sum"].rounds > 45
 
@@ -152,7 +152,7 @@ def test_steps_of_the_clusters_are_plain_again_after_somebody_left_or_came_back(
     """What was learnt of the others' objective says nothing of this one."""
     faults = Faults(absences=[Absence("site-1", 4, 6, "cluster_sums")])
     engine = Listening(shards_of(1), TASKS, faults=faults)
-    train(engine, Settings(n_rules=4, unlabeled=None, tol=1e-6, fuzzifier=2.0))
+    train(engine, make_settings(n_rules=4, unlabeled=None, tol=1e-6, fuzzifier=2.0))
     plain = []
     for (_, _, before), (_, sums, present), (following, _, _) in zip(
         engine.heard, engine.heard[1:], engine.heard[2:], strict=False
@@ -221,7 +221,7 @@ def test_combining_starts_anew_when_one_leaves_as_another_returns():
 @given(seeds, st.floats(0.0, 0.4), st.floats(0.0, 2.0), st.sampled_from(["in-process", "ring", "star"]))
 def test_lost_and_late_messages_cost_messages_and_nothing_else(seed, loss, delay, kind):
     shards = shards_of(seed, n_rows=80)
-    told = Settings(n_rules=2, ridge=0.5, seed=seed)
+    told = make_settings(n_rules=2, ridge=0.5, seed=seed)
     faults = Faults(loss=loss, delay=delay, timeout=5.0, tries=200, seed=seed)
     engine, calm = engine_of(kind, shards, faults), engine_of(kind, shards)
     found, expected = train(engine, told), train(calm, told)
@@ -235,14 +235,14 @@ def test_faults_are_reproducible_by_their_seed():
     ledgers = []
     for seed in (1, 1, 2):
         engine = engine_of("ring", shards_of(0), Faults(loss=0.3, delay=0.1, seed=seed))
-        train(engine, Settings(n_rules=2))
+        train(engine, make_settings(n_rules=2))
         ledgers.append((engine.ledger.messages, engine.ledger.seconds))
     assert ledgers[0] == ledgers[1] != ledgers[2]
 
 
 def test_messages_that_never_arrive_leave_agents_out():
     engine = engine_of("in-process", shards_of(0), Faults(loss=0.1, tries=1, seed=3))
-    trained = train(engine, Settings(n_rules=2, max_rounds=30))
+    trained = train(engine, make_settings(n_rules=2, max_rounds=30))
     assert np.isfinite(trained.predictor.weights).all()
     assert any(traffic.rounds < engine.ledger.rounds for traffic in engine.ledger.agents.values())
 
@@ -252,12 +252,12 @@ def test_messages_that_never_arrive_leave_agents_out():
     seeds,
     st.sampled_from(["complete", "ring", "star", "grid"]),
     st.floats(0.1, 0.9),
-    st.sampled_from(["admm", "exact"]),
+    st.sampled_from(["conjugate", "sums"]),
 )
 def test_on_a_graph_lost_messages_leave_agents_out_and_nothing_worse(seed, kind, loss, solver):
     """Also those that build the tree: offers and acceptances."""
     engine = engine_of(kind, shards_of(0), Faults(loss=loss, tries=1, seed=seed))
-    trained = train(engine, Settings(solver=solver, n_rules=2, max_rounds=8))
+    trained = train(engine, make_settings(solver=solver, n_rules=2, max_rounds=8))
     assert np.isfinite(trained.predictor.weights).all()
     assert "site-0" in engine.present
 
@@ -281,12 +281,12 @@ def test_a_sum_is_that_of_those_it_names(seed, kind, loss):
 def test_fewer_than_min_agents_is_an_error_that_names_the_missing(kind):
     engine = engine_of(kind, shards_of(0), Faults(absences=[Absence("site-1", 4), Absence("site-3", 4)]), 3)
     with pytest.raises(EngineError, match=r"only . of 4 agents answered.*min_agents is 3.*site-3.*smaller min_agents"):
-        train(engine, Settings())
+        train(engine, make_settings())
 
 
 def test_the_engine_waits_for_enough_agents():
     engine = engine_of("in-process", shards_of(0), Faults(absences=[Absence("site-1", 4, 30)]), 4)
-    train(engine, Settings())
+    train(engine, make_settings())
     assert all(traffic.rounds == engine.ledger.rounds for traffic in engine.ledger.agents.values())
 
 
@@ -294,7 +294,7 @@ def test_the_start_agent_may_be_away_when_it_is_asked():
     shards = shards_of(0)
     largest = max(shards, key=lambda name: shards[name].n_samples)
     engine = engine_of("in-process", shards, Faults(absences=[Absence(largest, 1, 2, "start_centers")]))
-    assert train(engine, Settings()).termination == "converged"
+    assert train(engine, make_settings()).termination == "converged"
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_impossible_faults_are_refused(wrong, match):
 
 def test_agents_with_numbers_for_names_can_be_away():
     engine = InProcessEngine(list(shards_of(0).values()), TASKS, faults=Faults(absences=[Absence(2, 1)]))
-    train(engine, Settings(n_rules=2, max_rounds=5))
+    train(engine, make_settings(n_rules=2, max_rounds=5))
     assert engine.present == ("0", "1", "3")
 
 

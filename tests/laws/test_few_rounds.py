@@ -19,7 +19,7 @@ seeds = st.integers(0, 10_000)
 def test_six_rounds_whatever_the_settings(seed, n_agents, unlabeled, n_rules, skew):
     X, _, y = make_table(seed)
     owners = owners_of(seed, len(y), n_agents, skew)
-    training, engine = train_on(X, y, owners, rounds="few", unlabeled=unlabeled, n_rules=n_rules, seed=seed)
+    training, engine = train_on(X, y, owners, solver="few-rounds", unlabeled=unlabeled, n_rules=n_rules, seed=seed)
     assert engine.ledger.rounds == 6
     assert training.termination == "converged"
     assert np.isfinite(training.predictor.predict(X)).all()
@@ -34,8 +34,7 @@ def test_errors_are_near_those_of_many_rounds(skew):
         X, truth, y = make_table(seed, n_rows=400)
         owners = owners_of(seed, len(y), 4, skew)
         many, few = (
-            SFRRegressor(solver="exact", rounds=rounds, random_state=seed).fit(X, y, agents=owners)
-            for rounds in ("many", "few")
+            SFRRegressor(solver=solver, random_state=seed).fit(X, y, agents=owners) for solver in ("sums", "few-rounds")
         )
         assert few.n_rounds_ == 6 < many.n_rounds_
         ratios.append(nrmse(truth, few.predict(X)) / nrmse(truth, many.predict(X)))
@@ -44,7 +43,7 @@ def test_errors_are_near_those_of_many_rounds(skew):
 
 def test_a_single_agent_has_no_rounds_to_save():
     X, _, y = make_table(0)
-    few, many = (SFRRegressor(rounds=rounds, random_state=0).fit(X, y).predict(X) for rounds in ("few", "many"))
+    few, many = (SFRRegressor(solver=solver, random_state=0).fit(X, y).predict(X) for solver in ("few-rounds", "sums"))
     np.testing.assert_array_equal(few, many)
 
 

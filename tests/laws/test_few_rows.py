@@ -9,6 +9,15 @@ from hypothesis import strategies as st
 
 from dsfr import SFRRegressor
 from dsfr.core.clustering.fuzzy_c_means import EMPTY, ClusterSums
+from dsfr.training import ADMM, Conjugate, Sums
+
+SOLVERS = [
+    Conjugate(max_rounds=1000),
+    Sums(max_rounds=1000),
+    Sums(max_rounds=1000, acceleration=None),
+    ADMM(max_rounds=1000),
+    ADMM(max_rounds=1000, acceleration=None),
+]
 
 
 @settings(max_examples=60)
@@ -18,34 +27,30 @@ from dsfr.core.clustering.fuzzy_c_means import EMPTY, ClusterSums
     n_features=st.integers(1, 4),
     n_rules=st.integers(1, 10),
     n_agents=st.integers(1, 4),
-    acceleration=st.sampled_from(["conjugate", "anderson", None]),
-    solver=st.sampled_from(["admm", "exact"]),
+    solver=st.sampled_from(SOLVERS),
 )
-def test_clusters_of_few_rows_converge(seed, n_rows, n_features, n_rules, n_agents, acceleration, solver):
+def test_clusters_of_few_rows_converge(seed, n_rows, n_features, n_rules, n_agents, solver):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((n_rows, n_features)), rng.standard_normal(n_rows)
     fitted = SFRRegressor(
         n_rules=n_rules,
         n_agents=min(n_agents, n_rows),
-        acceleration=acceleration,
         solver=solver,
-        max_rounds=1000,
         random_state=seed,
     ).fit(X, y)
     assert fitted.termination_ == "converged"
 
 
-@pytest.mark.parametrize("acceleration", ["conjugate", "anderson", None])
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 @pytest.mark.parametrize("n_agents", [1, 5])
-def test_many_rules_are_told_early_and_converge(acceleration, n_agents):
+def test_many_rules_are_told_early_and_converge(solver, n_agents):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 2))
     rounds = []
     estimator = SFRRegressor(
         n_rules=60,
         n_agents=n_agents,
-        acceleration=acceleration,
-        max_rounds=1000,
+        solver=solver,
         on_round=rounds.append,
         random_state=0,
     )
@@ -66,12 +71,12 @@ def test_many_rules_are_told_early_and_converge(acceleration, n_agents):
     assert estimator.termination_ == "converged"
 
 
-@pytest.mark.parametrize("rounds", ["many", "few"])
-def test_enough_rows_are_no_matter_for_a_warning(rounds):
+@pytest.mark.parametrize("solver", ["conjugate", "few-rounds"])
+def test_enough_rows_are_no_matter_for_a_warning(solver):
     X = np.random.default_rng(0).standard_normal((41, 2))
-    SFRRegressor(n_rules=20, n_agents=2, rounds=rounds, random_state=0).fit(X, X[:, 0])
+    SFRRegressor(n_rules=20, n_agents=2, solver=solver, random_state=0).fit(X, X[:, 0])
     with pytest.warns(UserWarning, match="n_rules=20 is too many for 40 rows"):
-        SFRRegressor(n_rules=20, n_agents=2, rounds=rounds, random_state=0).fit(X[1:], X[1:, 0])
+        SFRRegressor(n_rules=20, n_agents=2, solver=solver, random_state=0).fit(X[1:], X[1:, 0])
 
 
 def test_empty_clusters_do_not_count_as_moving():

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training import ADMM, TASKS, make_shards
 from dsfr.training.clustering.clusters import _start, agree_rules
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.weights import agree_weights
 from tests.plain import algorithm_1, algorithm_2, local_system, paper_widths, powers, scaled, variances
-from tests.tables import make_table, owners_of
+from tests.tables import make_settings, make_table, owners_of
 
 seeds = st.integers(0, 10_000)
 
@@ -56,7 +56,7 @@ def test_clusters_follow_algorithm_1(seed, n_agents, rho, fuzzifier, n_rules, ma
     engine, history = engine_of(seed, n_agents), []
     told = {"fuzzifier": fuzzifier, "n_rules": n_rules, "max_rounds": max_rounds, "tol": 1e-12, "seed": seed}
     told |= {"width_scale": width_scale, "width_pooling": width_pooling, "cluster_penalty": rho}
-    told = Settings(acceleration=None, **told)
+    told = make_settings(solver=ADMM(acceleration=None), **told)
     population = survey(engine, told)
     start = _start(engine, told, population)
     rules, shares, converged = agree_rules(engine, told, population, history.append)
@@ -92,14 +92,14 @@ def check_cluster_history(history, rows, rounds, rho, fuzzifier):
         previous = r
 
 
-@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("solver", ["admm", "conjugate", "sums"])
 def test_a_cluster_that_is_empty_at_an_agent_does_not_count_in_its_width(solver):
     """Agent b has no row of the first group, and clusters are so hard that it has no membership in that one at all."""
     rng = np.random.default_rng(0)
     first, second = rng.uniform(0.0, 0.1, (30, 2)), rng.uniform(0.9, 1.0, (40, 2))
     owners = np.repeat(["a", "b"], [50, 20])
     told = {"n_rules": 2, "fuzzifier": 1.005, "width_pooling": "paper", "solver": solver, "seed": 1}
-    told = Settings(**told, feature_ranges=((0.0, 0.0), (1.0, 1.0)), tol=1e-9)
+    told = make_settings(**told, lower=(0.0, 0.0), upper=(1.0, 1.0), tol=1e-9)
     shards = make_shards(np.concatenate([first, second]), np.ones(70), owners)
     engine = InProcessEngine(list(shards.values()), TASKS)
     rules, _, converged = agree_rules(engine, told, survey(engine, told), lambda info: None)
@@ -124,10 +124,11 @@ def test_a_cluster_that_is_empty_at_an_agent_does_not_count_in_its_width(solver)
 )
 def test_weights_follow_algorithm_2(seed, n_agents, rho, ridge, weight, unlabeled, acceleration, n_neighbors):
     engine, history = engine_of(seed, n_agents), []
-    graph = {"unlabeled": "graph", "graph": unlabeled, "n_neighbors": n_neighbors}
+    graph = {"unlabeled": "graph", "kernel": unlabeled, "n_neighbors": n_neighbors}
     kinds = {"icr": {}, "fresh": {"refresh_pairs": True}, None: {"unlabeled": None}}
-    told = kinds.get(unlabeled, graph) | {"consistency": weight, "smoothness": weight, "ridge": ridge}
-    told = Settings(acceleration=acceleration, penalty=rho, n_rules=3, max_rounds=8, tol=1e-12, seed=seed, **told)
+    told = kinds.get(unlabeled, graph) | {"weight": weight, "ridge": ridge}
+    solver = ADMM(acceleration=acceleration, penalty=rho, max_rounds=8, tol=1e-12)
+    told = make_settings(solver=solver, n_rules=3, seed=seed, **told)
     population = survey(engine, told)
     rules, _, _ = agree_rules(engine, told, population, lambda info: None)
     engine.seen = []
@@ -135,15 +136,15 @@ def test_weights_follow_algorithm_2(seed, n_agents, rho, ridge, weight, unlabele
     target = (population.target.mean, population.target.deviation)
     systems, constants = [], []
     for number in range(1, len(engine.seen) + 1):
-        repeat = number if told.refresh_pairs else 0
+        repeat = number if told.solver.refresh_pairs else 0
         parts = [local_system(s, population.ranges, rules, target, told, repeat) for s in shards_in(engine)]
         A, b, squares = zip(*parts, strict=True)
         systems.append((A, b))
         constants.append(sum(squares))
     rounds = list(algorithm_2(systems, rho, ridge))
-    if told.refresh_pairs and weight > 1e-3:
+    if told.solver.refresh_pairs and weight > 1e-3:
         assert all((first[0][0] != second[0][0]).any() for first, second in pairwise(systems))
-    plain = acceleration is None or told.refresh_pairs
+    plain = acceleration is None or told.solver.refresh_pairs
     if plain:
         np.testing.assert_allclose(engine.seen, [z for z, _ in rounds], atol=1e-8)
         primal = [np.sqrt(sum(((w - z) ** 2).sum() for w in own)) for z, own in rounds]

@@ -11,18 +11,18 @@ from dsfr.core.relevance.slope_shrinkage import shrinkage_matrix
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.evidence import maximize_evidence
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards, train
+from dsfr.training import TASKS, make_shards, train
 from dsfr.training.clustering.clusters import Variation, agree_rules
 from dsfr.training.ensemble.rule_bases import _steps
 from dsfr.training.messages import unpack, unpack_statistics
 from dsfr.training.scaling.robust import agree_scaling
 from tests.laws.test_averaging import AUTO
-from tests.tables import Listener, make_table, owners_of
+from tests.tables import Listener, make_settings, make_table, owners_of
 
 
 def listened(X, y, n_agents=3, seed=0, **told):
     engine = Listener(make_shards(X, y, owners_of(seed, len(y), n_agents)))
-    return train(engine, Settings(**AUTO | told, seed=seed)), engine
+    return train(engine, make_settings(**AUTO | told, seed=seed)), engine
 
 
 def test_a_single_model_is_the_best_of_three_as_relevances_settle():
@@ -51,7 +51,7 @@ def test_features_that_do_not_matter_stop_spreading_the_clusters():
 def test_a_stretched_rule_base_is_that_of_stretched_columns():
     X, _, y = make_table(1)
     stretch = np.linspace(0.2, 1.0, X.shape[1])
-    shards, told = make_shards(X, y, np.zeros(len(y))), Settings(solver="exact", n_rules=3, tol=1e-6)
+    shards, told = make_shards(X, y, np.zeros(len(y))), make_settings(solver="sums", n_rules=3, tol=1e-6)
     ranges = Ranges.of(X)
     found = []
     for variation in (Variation(1, stretch), Variation(1)):
@@ -109,7 +109,7 @@ def test_shares_are_stacked_when_tuned_by_leave_one_out():
 )
 def test_more_rules_are_tried_while_they_help_and_can_be_afforded(scores, n_features, expected):
     trained, tried = [], []
-    for step in _steps(Settings(n_models="auto", tune="evidence"), n_features, trained):
+    for step in _steps(make_settings(n_models="auto", tune="evidence"), n_features, trained):
         trained.append(SimpleNamespace(score=scores[len(trained)]))
         tried.append(step.n_rules)
     assert tried == expected

@@ -20,11 +20,11 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.engines import InProcessEngine
 from dsfr.io.agent_rows import AgentRows
 from dsfr.io.spool import Spool, SpooledRows
-from dsfr.training import TASKS, Settings, Shard, make_shards, train
+from dsfr.training import TASKS, FuzzyRules, Shard, Sums, make_shards, train
 from dsfr.training.rows import ArrayRows, LimitedRows, collect, pick
 from dsfr.training.shard import agent_key
 from dsfr.training.split import SPLIT_ROWS
-from tests.tables import make_table
+from tests.tables import make_settings, make_table
 
 seeds = st.integers(0, 10_000)
 
@@ -76,7 +76,7 @@ def streamed_rows(*arguments, memory_bytes=0, **named):
 @given(
     seeds,
     st.sampled_from(["icr", "graph", None]),
-    st.sampled_from(["admm", "exact"]),
+    st.sampled_from(["conjugate", "sums"]),
     st.integers(1, 3),
     st.sampled_from([0, 500, 2**26]),
 )
@@ -103,9 +103,9 @@ def test_streamed_equals_in_memory(tmp_path_factory, seed, unlabeled, solver, n_
 def test_the_automatic_mode_streams_too(tmp_path, n_agents, tune):
     X, _, y = make_table(4, n_rows=120, n_labels=40)
     folder = write_files(tmp_path / "table", X, y)
-    told = {"auto": True, "n_models": 3, "tune": tune, "n_agents": n_agents, "random_state": 0}
-    streamed = dsfr.SFRRegressor(**told).fit(streamed_rows(folder, target="y"))
-    in_memory = dsfr.SFRRegressor(**told).fit(X, y)
+    told = {"n_models": 3, "tune": tune, "n_agents": n_agents, "random_state": 0}
+    streamed = dsfr.AutoSFRRegressor(**told).fit(streamed_rows(folder, target="y"))
+    in_memory = dsfr.AutoSFRRegressor(**told).fit(X, y)
     np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
     assert streamed.model_.half_width(0.8) == in_memory.model_.half_width(0.8)
     assert streamed.models_ == in_memory.models_
@@ -116,7 +116,7 @@ def test_the_automatic_mode_streams_too(tmp_path, n_agents, tune):
 
 def test_rows_moved_to_limits_are_copied_a_few_at_a_time(monkeypatch):
     X, y = long_table(1, 4 * SUM_ROWS + 99)
-    told = Settings(solver="exact", scaling="robust", n_rules=3, max_rounds=2, ridge=0.5)
+    told = make_settings(solver="sums", scaling="robust", n_rules=3, max_rounds=2, ridge=0.5)
     whole = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"))], TASKS), told)
     monkeypatch.setattr("dsfr.training.rows.LIMITED_ROWS", SUM_ROWS)
     limited = LimitedRows(ArrayRows(X, y), Ranges.of(X[:99]), np.array([-0.5, 0.5]))
@@ -133,7 +133,8 @@ def test_streamed_equals_in_memory_over_many_batches(tmp_path, n_agents, memory_
     X, y = long_table(3, 2 * SPLIT_ROWS + 777)
     assert len(y) > WORTHWHILE_ROWS
     folder = write_files(tmp_path / "table", X, y, n_files=2)
-    told = {"n_agents": n_agents, "n_rules": 3, "solver": "exact", "fuzzifier": 2.0, "random_state": 0, "max_rounds": 6}
+    told = {"n_agents": n_agents, "n_rules": 3, "random_state": 0}
+    told |= {"solver": Sums(max_rounds=6), "rules": FuzzyRules(fuzzifier=2.0)}
     with pytest.warns(UserWarning, match="max_rounds"):
         streamed = dsfr.SFRRegressor(**told).fit(streamed_rows(folder, target="y", memory_bytes=memory_bytes))
     with pytest.warns(UserWarning, match="max_rounds"):
@@ -170,7 +171,7 @@ def test_arrays_in_files_are_scanned_too(tmp_path):
 def test_the_size_of_batches_does_not_matter(seed, n_chunks, fast):
     X, y = long_table(seed, 5 * SUM_ROWS // 2)
     fast = fast and available()
-    told = Settings(solver="exact", n_rules=3, seed=seed, max_rounds=2, ridge=0.5)
+    told = make_settings(solver="sums", n_rules=3, seed=seed, max_rounds=2, ridge=0.5)
     whole = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"), fast)], TASKS), told)
     parts = train(InProcessEngine([Shard(Batches(X, y, n_chunks * SUM_ROWS), agent_key("a"), fast)], TASKS), told)
     np.testing.assert_array_equal(arrays_of(whole), arrays_of(parts))
@@ -179,7 +180,7 @@ def test_the_size_of_batches_does_not_matter(seed, n_chunks, fast):
 @given(seeds, st.integers(500, 3000))
 def test_batches_of_any_size_give_the_same_to_rounding(seed, batch_rows):
     X, y = long_table(seed, 4000)
-    told = Settings(solver="exact", n_rules=3, seed=seed, max_rounds=2, ridge=0.5)
+    told = make_settings(solver="sums", n_rules=3, seed=seed, max_rounds=2, ridge=0.5)
     whole = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"))], TASKS), told)
     parts = train(InProcessEngine([Shard(Batches(X, y, batch_rows), agent_key("a"))], TASKS), told)
     np.testing.assert_allclose(parts.predictor.predict(X), whole.predictor.predict(X), rtol=0, atol=1e-9)
@@ -190,7 +191,7 @@ def test_batches_of_any_size_give_the_same_to_rounding(seed, batch_rows):
 )
 def test_the_number_of_threads_does_not_matter(monkeypatch, fast):
     X, y = long_table(1, 3 * SUM_ROWS + 99)
-    told, found = Settings(solver="exact", n_rules=4, max_rounds=5), []
+    told, found = make_settings(solver="sums", n_rules=4, max_rounds=5), []
     for threads in ("1", "2", "3", "8"):
         monkeypatch.setenv("DSFR_THREADS", threads)
         training = train(InProcessEngine([Shard(ArrayRows(X, y), agent_key("a"), fast)], TASKS), told)
@@ -276,7 +277,8 @@ PEAK = """
 import resource, sys, dsfr
 rows = dsfr.scan(sys.argv[1], target="y")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-dsfr.SFRRegressor(n_rules=2, max_rounds=2, fuzzifier=2.0, solver="exact", n_agents=2, random_state=0).fit(rows)
+solver, rules = dsfr.Sums(max_rounds=2), dsfr.FuzzyRules(fuzzifier=2.0)
+dsfr.SFRRegressor(n_rules=2, rules=rules, solver=solver, n_agents=2, random_state=0).fit(rows)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
 """
 

@@ -10,14 +10,14 @@ from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.scaling.affine import scale_features
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training import ADMM, TASKS, Sums, make_shards
 from dsfr.training.clustering.clusters import _start, rules_about
 from dsfr.training.scaling.survey import survey
 from dsfr.training.shard import Purpose
 from dsfr.training.weights.weights import agree_weights
 from tests.laws.test_distributed_equals_pooled import hyperparameters
 from tests.plain import pooled_weights, variances
-from tests.tables import make_table, owners_of, train_on
+from tests.tables import make_settings, make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
 
@@ -36,7 +36,7 @@ def grid_table(seed, n_rows=120):
 def test_the_order_of_rows_does_not_matter_given_the_centers(seed, on_grid, hyper, unlabeled, basis):
     X, y = grid_table(seed) if on_grid else make_table(seed)[::2]
     owners = owners_of(seed, len(y), 3)
-    told = Settings(solver="exact", **hyper | {"unlabeled": unlabeled, "ridge": max(hyper["ridge"], 1e-3)})
+    told = make_settings(solver="sums", **hyper | {"unlabeled": unlabeled, "ridge": max(hyper["ridge"], 1e-3)})
     rng = np.random.default_rng(seed)
     centers = rng.uniform(-1, 1, (told.n_rules, X.shape[1]))
     nodes = Wavelets.draw(12, X.shape[1], rng)
@@ -52,17 +52,19 @@ def test_the_order_of_rows_does_not_matter_given_the_centers(seed, on_grid, hype
     np.testing.assert_allclose(*predictions, atol=1e-8)
 
 
-@given(seeds, hyperparameters, st.sampled_from(["admm", "exact"]))
+@given(seeds, hyperparameters, st.sampled_from([Sums(acceleration=None), ADMM(acceleration=None)]))
 def test_a_single_agent_is_the_centralised_method_with_either_solver(seed, hyper, solver):
     X, _, y = make_table(seed)
-    training, _ = train_on(X, y, np.zeros(len(y), dtype=int), solver=solver, acceleration=None, **hyper)
-    told = Settings(**hyper)
+    training, _ = train_on(X, y, np.zeros(len(y), dtype=int), solver=solver, **hyper)
+    told = make_settings(solver=solver, **hyper)
     shard = make_shards(X, y, np.zeros(len(y), dtype=int))["0"]
     low, high = X.min(axis=0), X.max(axis=0)
     Z = 2 * (X - low) / (high - low) - 1
     start = seed_centers(Z, told.n_rules, shard.rng(told.seed, Purpose.START))
-    centers = fuzzy_c_means(Z, start, fuzzifier=told.fuzzifier, tol=told.tol, max_rounds=told.max_rounds)
-    widths = told.width_scale * np.sqrt(variances(Z, centers, told.fuzzifier))
+    centers = fuzzy_c_means(
+        Z, start, fuzzifier=told.rules.fuzzifier, tol=told.solver.tol, max_rounds=told.solver.max_rounds
+    )
+    widths = told.rules.width_scale * np.sqrt(variances(Z, centers, told.rules.fuzzifier))
     basis, target = Rules(centers, np.maximum(widths, 0.01)), (np.nanmean(y), np.nanstd(y))
     weights = pooled_weights([shard], training.predictor.ranges, basis, target, told)
     expected = target[0] + target[1] * basis.features(Z) @ weights
@@ -76,7 +78,7 @@ def test_a_single_agent_is_the_centralised_method_with_either_solver(seed, hyper
     offset=st.floats(-100.0, 100.0),
     flip=st.booleans(),
     n_agents=st.integers(1, 4),
-    solver=st.sampled_from(["admm", "exact"]),
+    solver=st.sampled_from(["conjugate", "sums"]),
     hyper=hyperparameters,
 )
 def test_the_units_of_a_feature_do_not_matter(basis, seed, scale, offset, flip, n_agents, solver, hyper):

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import click
 
 from dsfr import __version__
 
-SOLVERS = ("admm", "exact", "decentralized")
+SOLVERS = ("sums", "conjugate", "admm", "few-rounds", "decentralized")
 TOPOLOGY_HELP = (
     "Messages along links only: complete, star, line, ring, grid, geometric, erdos-renyi, barabasi-albert, or a file "
     "with two agents per line.  [default: all talk to a coordinator]"
@@ -36,6 +36,26 @@ class BadInputError(click.ClickException):
         from dsfr.core.explain.words import one_line
 
         return "\n".join(map(one_line, self.message.splitlines()))
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options under headings."""
+
+    def __init__(self, *args: Any, option_groups: Mapping[str, Sequence[str]], **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.option_groups = option_groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options group by group; those in none come last."""
+        options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
+        parameters = {str(option.name): option for option in options}
+        grouped = {name for names in self.option_groups.values() for name in names}
+        others = [name for name in parameters if name not in grouped]
+        for heading, names in (*self.option_groups.items(), ("Other", others)):
+            records = [parameters[name].get_help_record(ctx) for name in names]
+            if any(records):
+                with formatter.section(heading):
+                    formatter.write_dl([record for record in records if record is not None])
 
 
 class FriendlyGroup(click.Group):

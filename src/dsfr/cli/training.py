@@ -7,14 +7,40 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from dsfr.cli.distributed import engine_options, training_processes
-from dsfr.cli.group import SOLVERS, TOPOLOGY_HELP, BadInputError, delimiter_option, examples, main, refuse_same_file
+from dsfr.cli.group import (
+    SOLVERS,
+    TOPOLOGY_HELP,
+    BadInputError,
+    GroupedCommand,
+    delimiter_option,
+    examples,
+    main,
+    refuse_same_file,
+)
 
 SLOW_SECONDS = 1.0
 """Trainings that take longer show their time by stage."""
-METHOD_NAMES = ("sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
+METHOD_NAMES = ("auto", "sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
+OPTION_GROUPS = {
+    "Data": ("target", "features", "ignore", "labels", "delimiter"),
+    "Method": ("method", "rules", "weight", "pairs", "ridge", "tune", "fuzzifier", "width_scale", "seed"),
+    "Agents": (
+        "agents",
+        "agent_column",
+        "solver",
+        "tol",
+        "max_rounds",
+        "topology",
+        "engine",
+        "scheduler",
+        "checkpoint",
+        "resume",
+    ),
+    "Output": ("output", "tensorboard"),
+}
+"""Options of ``dsfr fit`` as its help shows them."""
 
 
 @main.command(epilog=examples("dsfr demo", "dsfr demo --seed 7 -o my-demo.dsfr"))
@@ -48,15 +74,17 @@ def demo(seed: int, output: str) -> None:
 
 
 @main.command(
+    cls=GroupedCommand,
+    option_groups=OPTION_GROUPS,
     epilog=examples(
-        "dsfr fit houses.csv --target price --auto -o houses.dsfr",
-        "dsfr fit houses.parquet --target price --agent-column region --solver exact -o houses.dsfr",
+        "dsfr fit houses.csv --target price --method auto -o houses.dsfr",
+        "dsfr fit houses.parquet --target price --agent-column region --solver sums -o houses.dsfr",
         "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
         "mpiexec -n 5 dsfr fit --engine mpi 'site-{rank}.parquet' --target y -o model.dsfr",
         "dsfr fit --engine dask --scheduler tcp://head:8786 'data/*.parquet' --target y -o model.dsfr",
-    )
+    ),
 )
 @click.argument("data")
 @click.option(
@@ -68,29 +96,58 @@ def demo(seed: int, output: str) -> None:
 @click.option("--labels", type=click.IntRange(min=1), metavar="N", help="Hide all but N labels, for experiments.")
 @click.option("--features", multiple=True, metavar="COL,COL", help="Columns to learn from.  [default: all others]")
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
-@click.option("--method", default="sfr-icr", show_default=True, type=click.Choice(METHOD_NAMES, case_sensitive=False))
-@click.option("--auto", is_flag=True, help="Choose everything from the data: recommended unless you reproduce a paper.")
-@click.option("--rules", default=5, show_default=True, help="Number of rules (hidden nodes for lapwnn: 20 times this).")
-@click.option("--consistency", default=0.1, show_default=True, help="Weight of interpolation consistency (sfr-icr).")
-@click.option("--smoothness", default=1e-4, show_default=True, help="Weight of the graph penalty (sfr-g, lapwnn).")
-@click.option("--ridge", default=0.1, show_default=True, help="Weight of the ridge penalty.")
+@click.option(
+    "--method",
+    default="sfr-icr",
+    show_default=True,
+    type=click.Choice(METHOD_NAMES, case_sensitive=False),
+    help="auto chooses everything from the data and is recommended unless you reproduce a paper; the others are the "
+    "paper's. Options that are given win.",
+)
+@click.option(
+    "--rules",
+    type=int,
+    metavar="N",
+    help="Number of rules, for auto the smallest (hidden nodes for lapwnn: 20 times this).  [default: 5]",
+)
+@click.option(
+    "--weight",
+    type=float,
+    metavar="X",
+    help="Weight of the penalty on unlabelled rows.  [default: 0.1 for sfr-icr, 1e-4 for sfr-g and lapwnn]",
+)
+@click.option(
+    "--pairs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Pairs per agent (auto, sfr-icr).  [default: as unlabelled rows]",
+)
+@click.option("--ridge", type=float, metavar="X", help="Weight of the ridge penalty.  [default: 0.1]")
 @click.option(
     "--tune",
-    type=click.Choice(["evidence", "loo"]),
-    help="Choose ridge and penalty from the labels: by marginal likelihood, or by leave-one-out.",
-)
-@click.option("--fuzzifier", default=1.1, show_default=True, help="Fuzziness of the clusters, > 1 (not lapwnn).")
-@click.option(
-    "--width-scale", default=1.0, show_default=True, help="Factor on the widths of the fuzzy sets (not lapwnn)."
+    type=click.Choice(["evidence", "loo", "none"]),
+    help="Choose ridge and weight from the labels: by marginal likelihood, or by leave-one-out.  [default: evidence "
+    "for auto, else none]",
 )
 @click.option(
-    "--pairs", type=click.IntRange(min=1), metavar="N", help="Pairs per agent (sfr-icr).  [default: as unlabelled rows]"
+    "--fuzzifier", type=float, metavar="X", help="Fuzziness of the clusters, > 1 (not lapwnn).  [default: 1.1]"
 )
-@click.option("--solver", default="admm", show_default=True, type=click.Choice(SOLVERS), help="How agents agree.")
-@click.option("--few-rounds", is_flag=True, help="Train in six rounds, where a round costs seconds.")
+@click.option(
+    "--width-scale",
+    type=float,
+    metavar="X",
+    help="Factor on the widths of the fuzzy sets (not lapwnn).  [default: 1.5 for auto, else 1]",
+)
+@click.option(
+    "--solver",
+    type=click.Choice(SOLVERS),
+    help="How agents agree.  [default: sums where ridge and weight are tuned, else conjugate]",
+)
+@click.option(
+    "--tol", type=float, metavar="X", help="Accuracy of clusters and weights.  [default: 1e-2 for auto, else 1e-4]"
+)
+@click.option("--max-rounds", type=int, metavar="N", help="Most rounds of clustering and of solving.  [default: 10000]")
 @click.option("--topology", metavar="GRAPH", help=TOPOLOGY_HELP)
-@click.option("--tol", default=1e-4, show_default=True, help="Relative accuracy of the agreed weights.")
-@click.option("--max-rounds", default=10_000, show_default=True, help="Most rounds of clustering and of solving.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
 @delimiter_option
@@ -106,16 +163,17 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     from dsfr.cli.console import watch_rounds
     from dsfr.estimators.monitors import TensorBoard, together
     from dsfr.pipeline.engines import EngineOptions
-    from dsfr.pipeline.fit import FitOptions, fit_model, refuse_without_effect
+    from dsfr.pipeline.fit import fit_model
+    from dsfr.pipeline.options import FitOptions, make_estimator
     from dsfr.storage.atomic import check_writable
 
     engine = EngineOptions(**{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")})
     fit_options = FitOptions(**options)
-    refuse_without_effect(fit_options.method, _given(click.get_current_context()))
+    make_estimator(fit_options, None)  # refuses incompatible options before anything is read
     if engine.engine is None:
         _check_table(data, output)
     elif tensorboard is not None:
-        raise BadInputError("--tensorboard is not for --engine: leave out one or the other")
+        raise BadInputError("--tensorboard does not go with --engine: leave out one or the other")
     with training_processes(engine.engine) as processes, ExitStack() as stack:
         is_first = processes.rank == 0
         processes.together(lambda: check_writable(output) if is_first else None)
@@ -143,7 +201,7 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="COVERAGE",
-    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --auto).",
+    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --method auto).",
 )
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
@@ -174,11 +232,6 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
             return
         n_rows = write_tables(tables, output, delimiter=delimiter)
     click.echo(f"{n_rows} predictions in {output}", err=True)
-
-
-def _given(ctx: click.Context) -> set[str]:
-    """Options given on the command line."""
-    return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _check_table(data: str, output: str) -> None:

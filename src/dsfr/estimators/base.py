@@ -5,35 +5,35 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array, with_dtype
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.mixture import Mixture
-from dsfr.engines import Engine, choose_engine
+from dsfr.engines import Engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
-from dsfr.estimators.parameters import training_seed
+from dsfr.estimators.engines import Dask
+from dsfr.estimators.parameters import ComponentEstimator, drawn_state, training_seed
 from dsfr.estimators.training_warnings import training_warnings
 from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
+from dsfr.model.explanation import Explanation, PredictionExplanation
 from dsfr.model.model import Model
 from dsfr.model.record import record
+from dsfr.model.simplification import Simplification
 from dsfr.training import TASKS, Settings, Training, make_shards, train
 from dsfr.training.fit_report import FitReport, Stopwatch
 from dsfr.training.shard import Shard
 from dsfr.training.split import split_rows
 
-ENGINES = ("inprocess", "dask")
 
-
-class DistributedRegressor(RegressorMixin, BaseEstimator):
+class DistributedRegressor(RegressorMixin, ComponentEstimator):
     """A regressor whose rows may belong to several agents."""
 
     fit_report_: FitReport
@@ -51,32 +51,23 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         agents : array-like of shape (n,), default=None
             Who owns each row. Left out, rows are split at random over ``n_agents``.
         """
-        if self.engine not in ENGINES:
-            raise ValueError(f"engine={self.engine!r} must be one of {', '.join(map(repr, ENGINES))}")
-        if self.engine == "dask":
-            return self._fit_lazily(X, y, agents)
+        where = self.component("engine")
+        self._random_state = drawn_state(self.random_state)
+        if where.takes_dask_frames:
+            return self._fit_frames(where, X, y, agents)
         if is_lazy(X):
             raise ValueError(f'X is a dask data frame: train with {type(self).__name__}(engine="dask")')
         watch = Stopwatch()
         with watch.stage("reading"):
             settings, shards = self._scanned(X, y, agents) if is_scan(X) else self._checked(X, y, agents)
-        tasks, topology = watch.around(TASKS), self.topology
-        engine = choose_engine(
-            shards,
-            tasks,
-            topology=topology,
-            seed=settings.seed,
-            faults=self.faults,
-            min_agents=self.min_agents,
-            gossip=settings.solver == "decentralized",
-        )
+        engine = where.engine(shards, watch.around(TASKS), settings.seed, gossip=settings.solver.gossips)
         return self._train_over(engine, settings, list(shards), watch)
 
-    def _fit_lazily(self, X: Any, y: Any, agents: Any) -> Self:
-        if agents is not None or self.topology is not None or self.faults is not None:
-            raise ValueError('agents, topology and faults do not go with engine="dask": its partitions are the agents')
+    def _fit_frames(self, where: Dask, X: Any, y: Any, agents: Any) -> Self:
+        if agents is not None:
+            raise ValueError('agents does not go with engine="dask", whose partitions are the agents: leave it out')
         shards = lazy_shards(X, y, checked_count(self.n_agents))
-        with lazy_engine(shards) as engine:
+        with lazy_engine(shards, where.client) as engine:
             return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
 
     def fit_over(
@@ -96,7 +87,8 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         target_name : str, default="y"
             Name of the target.
         """
-        settings = self._settings(training_seed(self.random_state))
+        self._random_state, self._owners_given = drawn_state(self.random_state), True
+        settings = self._settings(training_seed(self._random_state))
         self._take_names(feature_names, target_name)
         engine = make_engine(settings)
         return self._train_over(engine, settings, list(engine.agents), Stopwatch())
@@ -162,6 +154,23 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
 
+    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation:
+        """The rules of the model in words and in the data's units; see `Model.explain`."""
+        check_is_fitted(self, "model_")
+        return self.model_.explain(X, all_models=all_models)
+
+    def explain_prediction(self, row: Any) -> PredictionExplanation:
+        """One prediction taken apart by rules and features; see `Model.explain_prediction`."""
+        check_is_fitted(self, "model_")
+        return self.model_.explain_prediction(row)
+
+    def simplify(
+        self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01
+    ) -> Simplification:
+        """A model with fewer rules and sets, and what that costs in accuracy; see `Model.simplify`."""
+        check_is_fitted(self, "model_")
+        return self.model_.simplify(X, y, similarity=similarity, min_strength=min_strength)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model into one file that `dsfr.load` reads."""
         check_is_fitted(self, "model_")
@@ -173,7 +182,7 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from arrays."""
         X, y = self._check_training_data(X, y)
-        seed = training_seed(self.random_state)
+        seed, self._owners_given = training_seed(self._random_state), agents is not None
         settings = self._settings(seed)
         owners = self._owners(agents, len(y), seed)
         return settings, make_shards(with_dtype(X, dtype_of(self.precision)), y, owners)
@@ -182,11 +191,12 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
         """Settings and shards from files."""
         if y is not None or agents is not None:
             raise ValueError("a scan has its targets and owners in its columns: leave out y and agents")
-        settings = self._settings(training_seed(self.random_state))
+        settings = self._settings(training_seed(self._random_state))
         n_agents = checked_count(self.n_agents)
         if rows.agent_column is not None and n_agents > 1:
             raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
         self._take_names(rows.feature_names, rows.target_name)
+        self._owners_given = rows.agent_column is not None
         return settings, rows.shards(n_agents, settings.seed, dtype_of(self.precision))
 
     def _take_names(self, feature_names: Sequence[str], target_name: str) -> None:
@@ -248,31 +258,37 @@ class DistributedRegressor(RegressorMixin, BaseEstimator):
             self.agent_models_ = {name: self._model(Mixture.of(copy), training, settings) for name, copy in copies}
 
     def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:
+        tuned = {"tuned": _tuned(training, settings)} if settings.tune else {}
+        models = {"models": [dict(model) for model in training.models]} if training.models else {}
         return Model(
             mixture=mixture,
             feature_names=self._feature_names(),
             target_name=self._target_name,
-            settings=asdict(settings),
+            settings=self.stored_parameters(self._random_state),
             training={
                 "n_samples": training.n_samples,
                 "n_labeled": training.n_labeled,
                 "n_agents": len(self.agents_),
+                "owners_given": self._owners_given,
                 "rounds": self.ledger_.rounds,
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
-                **({"tuned": _tuned(training, settings)} if settings.tune else {}),
+                **tuned,
                 **({"cluster_scales": list(training.cluster_scales)} if training.cluster_scales else {}),
-                **({"models": [dict(model) for model in training.models]} if training.models else {}),
+                **models,
                 **record(training.history, self.ledger_),
             },
         )
 
 
 def _tuned(training: Training, settings: Settings) -> dict[str, float]:
-    """What tuning has chosen, by the names of the parameters."""
-    weight = {"icr": "consistency", "graph": "smoothness"}.get(settings.unlabeled or "")
-    tuned = training.tuned
+    """What tuning has chosen: the ridge, and the weight of the penalty on unlabelled rows if there is one."""
+    tuned, has_penalty = training.tuned, settings.unlabeled is not None
     if tuned is None:
-        return {"ridge": settings.ridge} | ({weight: settings.unlabeled_weight} if weight else {})
-    chosen = {"ridge": tuned.ridge} | ({weight: tuned.unlabeled_weight} if weight else {})
+        weight, ridge = settings.penalty.strength, settings.ridge_value
+    else:
+        weight, ridge = tuned.unlabeled_weight, tuned.ridge
+    chosen = {"ridge": ridge} | ({"unlabeled_weight": weight} if has_penalty else {})
+    if tuned is None:
+        return chosen
     return chosen | {"noise": tuned.noise * training.predictor.target_scale, "log_evidence": tuned.log_evidence}

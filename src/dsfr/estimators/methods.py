@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsfr.estimators import LapWNNRegressor, SFRRegressor
+from dsfr.training import ICR, Graph
+from dsfr.training.penalties import UnlabeledPenalty
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,24 +16,26 @@ class Method:
     """One method: its name in the paper and the estimator that it is."""
 
     name: str
-    make: Callable[..., Any]
-    """Makes the estimator from keyword parameters."""
+    estimator: Callable[..., Any]
+    penalty: type[UnlabeledPenalty] | None
+    """Its penalty on unlabelled rows."""
     needs_all_labels: bool = False
     """Fully supervised: it learns from labelled rows alone, and experiments give it every label."""
+    has_rules: bool = True
 
-
-def _sfr(unlabeled: str | None) -> Callable[..., SFRRegressor]:
-    return lambda **parameters: SFRRegressor(unlabeled=unlabeled, **parameters)
+    def make(self, **parameters: Any) -> Any:
+        """The estimator with these parameters; the penalty is that of the method, unless one is given."""
+        return self.estimator(**{"unlabeled": self.penalty and self.penalty()} | parameters)
 
 
 METHODS = {
     method.name.lower(): method
     for method in (
-        Method("FR", _sfr(None), needs_all_labels=True),
-        Method("LapWNN", LapWNNRegressor),
-        Method("s-SFR", _sfr(None)),
-        Method("SFR-G", _sfr("graph")),
-        Method("SFR-ICR", _sfr("icr")),
+        Method("FR", SFRRegressor, None, needs_all_labels=True),
+        Method("LapWNN", LapWNNRegressor, Graph, has_rules=False),
+        Method("s-SFR", SFRRegressor, None),
+        Method("SFR-G", SFRRegressor, Graph),
+        Method("SFR-ICR", SFRRegressor, ICR),
     )
 }
 """By lower-case name, in the order of the paper's table."""

@@ -1,85 +1,119 @@
-"""From an estimator's parameters to the settings of a training, and what ``auto=True`` stands for."""
+"""Parameters of the estimators: plain values, and components that strings may stand for."""
 
 from __future__ import annotations
 
-from inspect import signature
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
-from dsfr.training import Settings
+from dsfr.engines import Absence, Faults
+from dsfr.estimators.engines import EngineChoice
+from dsfr.training.component import Component, as_record, from_record
+from dsfr.training.settings import FAMILIES, LEFT_OPEN, Settings, usual_solver
 
-_NOT_SETTINGS = frozenset(
-    {
-        "auto",
-        "n_agents",
-        "engine",
-        "precision",
-        "topology",
-        "faults",
-        "min_agents",
-        "on_round",
-        "random_state",
-        "feature_ranges",
-    }
-)
+COMPONENTS: dict[str, type[Component]] = {**FAMILIES, EngineChoice.argument: EngineChoice}
+"""Families of components by the parameter that takes them."""
+NOT_SETTINGS = frozenset({"n_agents", "engine", "precision", "on_round", "random_state"})
+"""Parameters that say where and how rows are kept, and not what is learnt from them."""
 
 
-AUTO: dict[str, Any] = {
-    "scaling": "robust",
-    "firing": "mean",
-    "relevance": "evidence",
-    "pairs": "local",
-    "width_scale": 1.5,
-    "tune": "evidence",
-    "n_models": "auto",
-    "uncertainty": True,
-    "solver": "exact",
-    "tol": 1e-2,
-}
-"""What ``auto=True`` stands for, where nothing else is asked for."""
+class ComponentEstimator(BaseEstimator):
+    """An estimator whose parameters may be components: ``solver__tol`` is an argument of the one in ``solver``.
+
+    That holds as well where a string stands for the component.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Component]]] = {}
+    """By parameter, further strings and the components that they stand for."""
+
+    def component(self, name: str) -> Any:
+        """The component that a parameter stands for; None where there is none.
+
+        Raises
+        ------
+        ValueError
+            If the parameter is neither a component nor a string that stands for one.
+        """
+        value, presets = getattr(self, name), dict(self.presets.get(name, {}))
+        if name == "unlabeled" and value is None:
+            return None
+        if name == "solver":
+            presets = {LEFT_OPEN: usual_solver(self.tune, getattr(self, "uncertainty", False))} | presets
+        return COMPONENTS[name].resolve(value, presets)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with ``deep``, also the arguments of components, such as ``solver__tol``."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        for name in [name for name in COMPONENTS if deep and name in params]:
+            try:
+                component = self.component(name)
+            except ValueError:  # it is refused when it is used
+                continue
+            if component is not None:
+                params |= {f"{name}__{key}": value for key, value in component.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``solver__tol=1e-6`` changes an argument of the present solver, whatever stands for it."""
+        nested: dict[str, dict[str, Any]] = defaultdict(dict)
+        for key in [key for key in params if key.partition("__")[0] in COMPONENTS and "__" in key]:
+            name, _, argument = key.partition("__")
+            nested[name][argument] = params.pop(key)
+        super().set_params(**params)
+        for name, arguments in nested.items():
+            component = self.component(name)
+            if component is None:
+                raise ValueError(f"{name}=None has no arguments {', '.join(arguments)}: set {name} first")
+            setattr(self, name, component.changed_by(arguments))
+        return self
+
+    def settings(self, seed: int, **fixed: Any) -> Settings:
+        """Settings of a training with these parameters."""
+        params = self.get_params(deep=False)
+        told = {name: value for name, value in params.items() if name not in NOT_SETTINGS}
+        told |= {name: self.component(name) for name in told if name in COMPONENTS}
+        return Settings(**told | fixed, seed=seed)
+
+    def stored_parameters(self, random_state: int) -> dict[str, Any]:
+        """The class and its parameters as JSON holds them, with components in full."""
+        params = self.get_params(deep=False) | {"random_state": random_state}
+        params.pop("on_round")
+        params |= {name: self.component(name) for name in params if name in COMPONENTS}
+        params["engine"] = params["engine"].storable()
+        return {"estimator": type(self).__name__} | {name: as_record(value) for name, value in params.items()}
 
 
-def training_seed(random_state: Any) -> int:
-    """Seed of all that is random in a training, its graph included."""
+def read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of `ComponentEstimator.stored_parameters`, with components again.
+
+    Raises
+    ------
+    ValueError
+        If a component is not known or not valid.
+    """
+    families = COMPONENTS.values()
+    kinds: dict[str, type] = {kind.__name__: kind for family in families for kind in family.choices.values()}
+    kinds |= {kind.__name__: kind for kind in (Faults, Absence)}
+    params = {name: from_record(value, kinds) for name, value in stored.items() if name != "estimator"}
+    for name, family in COMPONENTS.items():
+        value = params.get(name)
+        if value is not None and not isinstance(value, family):
+            raise ValueError(f"{name}={value!r} is none of its components")
+    return params
+
+
+def drawn_state(random_state: Any) -> int:
+    """A whole number that can stand for a random state: itself, or one that is drawn from it."""
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def settings_of(estimator: BaseEstimator, basis: str, seed: int, **fixed: Any) -> Settings:
-    """Settings from an estimator's parameters, which have the same names."""
-    auto = _plain(getattr(estimator, "auto", False))
-    if not isinstance(auto, bool):
-        raise ValueError(f"auto={auto!r} must be True or False")
-    told = {name: _plain(value) for name, value in estimator.get_params().items() if name not in _NOT_SETTINGS}
-    if auto:
-        told |= {name: value for name, value in AUTO.items() if told[name] == _defaults(estimator)[name]}
-    if told.get("n_models", 1) is None:
-        told["n_models"] = 1
-    ranges = estimator.feature_ranges
-    if ranges is not None:
-        bounds = check_array(ranges, dtype=np.float64, input_name="feature_ranges")
-        if len(bounds) != 2:
-            raise ValueError(f"feature_ranges has {len(bounds)} rows; it needs two: lowest and highest values")
-        ranges = (tuple(bounds[0].tolist()), tuple(bounds[1].tolist()))
-    try:
-        return Settings(**told, **fixed, basis=basis, seed=seed, feature_ranges=ranges)
-    except ValueError as error:
-        if not auto:
-            raise
-        raise ValueError(f"{error} (auto=True stands for {_listed(AUTO)})") from None
-
-
-def _listed(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
-
-
-def _defaults(estimator: BaseEstimator) -> dict[str, Any]:
-    parameters = signature(type(estimator).__init__).parameters.values()
-    return {parameter.name: parameter.default for parameter in parameters}
-
-
-def _plain(value: Any) -> Any:
-    """A number as Python has it: searches hand over numpy's, which JSON does not know."""
-    return value.item() if isinstance(value, np.generic) else value
+def training_seed(random_state: int) -> int:
+    """Seed of all that is random in a training, its graph included."""
+    return int(np.random.RandomState(random_state).randint(2**31 - 1))

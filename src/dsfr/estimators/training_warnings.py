@@ -8,17 +8,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dsfr.training import Settings, Training
 
-WORTH_A_WARNING = 0.01
-"""Share of duplicates among all rows above which they are worth a warning: large tables often have a few."""
+MAX_DUPLICATES = 0.01
+"""Share of duplicates among all rows above which there is a warning: large tables often have a few."""
 
 
 def training_warnings(
     training: Training, settings: Settings, n_agents: int, missing: Sequence[str]
 ) -> Iterator[tuple[type[Warning], str]]:
-    """What a person should know of a training that went otherwise than asked, and the kind of warning it is."""
+    """Category and text of every warning."""
     for stage in training.unconverged:
         bounds = [info.error_bound for info in training.history if info.stage == stage]
-        yield ConvergenceWarning, _not_converged(stage, bounds[-1], settings)
+        yield ConvergenceWarning, settings.solver.unconverged(stage, bounds[-1])
     if missing:
         yield (
             UserWarning,
@@ -33,24 +33,11 @@ def training_warnings(
             "missing value, or correct it.",
         )
     n_rows = training.n_samples + training.n_duplicates
-    if training.n_duplicates > WORTH_A_WARNING * n_rows:
+    if training.n_duplicates > MAX_DUPLICATES * n_rows:
         yield (
             UserWarning,
             f"{training.n_duplicates} of {n_rows} rows are duplicates of others and were left out, so that every row "
             "counts once. Remove them (a join may have repeated rows) to silence this.",
         )
-    if settings.refresh_pairs and n_agents == 1:
-        yield (
-            UserWarning,
-            "refresh_pairs=True had no effect: a single agent solves for the weights once, so pairs are drawn once. "
-            "Use several agents, or leave it out.",
-        )
-
-
-def _not_converged(stage: str, bound: float, settings: Settings) -> str:
-    verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
-    remedy = "raise max_rounds" if settings.sums_only else 'raise max_rounds or take solver="exact"'
-    return (
-        f"the {stage} did not reach tol={settings.tol:g} within max_rounds={settings.max_rounds} "
-        f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
-    )
+    if n_agents == 1 and (unused := settings.solver.unused_by_one_agent()):
+        yield UserWarning, unused

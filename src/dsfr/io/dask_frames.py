@@ -87,9 +87,12 @@ def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str
 
 
 @contextmanager
-def lazy_engine(shards: dict[str, Any]) -> Iterator[DaskEngine]:
-    """An engine over recipes, on the cluster of the default client, or on a temporary one of this machine."""
+def lazy_engine(shards: dict[str, Any], client: Any = None) -> Iterator[DaskEngine]:
+    """An engine over recipes, on the cluster of this or the default client, or on a temporary one of this machine."""
     _, distributed = import_dask()
+    if client is not None:
+        yield DaskEngine(client, shards, TASKS)
+        return
     try:
         present = distributed.default_client()
     except ValueError:  # there is none

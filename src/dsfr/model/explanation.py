@@ -143,8 +143,9 @@ def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], membe
     if len(known) == len(members):
         return list(map(float, known))
     described = training.get("models", [])
-    entries = described if len(described) == len(members) else [settings] * len(members)
-    factor = members[0].predictor.n_features ** 0.5 if settings.get("firing") == "mean" else 1.0
+    rules = settings.get("rules", {})
+    entries = described if len(described) == len(members) else [rules] * len(members)
+    factor = members[0].predictor.n_features ** 0.5 if rules.get("firing") == "mean" else 1.0
     return [factor * float(entry.get("width_scale", 1.0)) for entry in entries]
 
 

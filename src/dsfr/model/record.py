@@ -97,7 +97,8 @@ def check_record(training: Mapping[str, Any]) -> None:
 
 def check_width_scale(settings: Mapping[str, Any]) -> None:
     """Refuse a width scale by which widths cannot be divided to get the deviations of clusters."""
-    if not _is_scale(settings.get("width_scale", 1.0)):
+    rules = settings.get("rules", {})
+    if not isinstance(rules, dict) or not _is_scale(rules.get("width_scale", 1.0)):
         raise ValueError("its setting 'width_scale' is no number > 0")
 
 

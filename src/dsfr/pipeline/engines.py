@@ -75,7 +75,7 @@ def _in_process(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngi
 
     def make_engine(settings: Settings) -> Engine:
         wanted = {"topology": agents.topology, "seed": settings.seed}
-        wanted["gossip"] = settings.solver == "decentralized"
+        wanted["gossip"] = settings.solver.gossips
         return choose_engine(shards, TASKS, **wanted, faults=None, min_agents=len(shards))
 
     yield make_engine
@@ -113,7 +113,7 @@ def _mpi(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngine]:
         if agents.topology is None:
             made.append(MPIEngine(read, TASKS, comm=agents.processes))
         else:
-            kind = MPIGossipEngine if settings.solver == "decentralized" else MPINetworkEngine
+            kind = MPIGossipEngine if settings.solver.gossips else MPINetworkEngine
             made.append(kind(read, TASKS, links, comm=agents.processes))
         return made[-1]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.engines import Ledger
-from dsfr.estimators.methods import METHODS
 from dsfr.estimators.metrics import RunningError
 from dsfr.io.agent_files import Columns, find_agent_files
 from dsfr.io.columns import TableError, listed
@@ -19,53 +18,11 @@ from dsfr.io.files import column_names, find_files
 from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
 from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
+from dsfr.pipeline.options import FitOptions, make_estimator
 from dsfr.pipeline.processes import Processes
 from dsfr.training.fit_report import FitReport
 
 OnRound: TypeAlias = Callable[[RoundInfo], None]
-
-NODES_PER_RULE = 20
-"""Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
-
-WITHOUT_EFFECT = {
-    "sfr-icr": ("smoothness",),
-    "sfr-g": ("consistency", "pairs"),
-    "s-sfr": ("consistency", "pairs", "smoothness"),
-    "fr": ("consistency", "pairs", "smoothness"),
-    "lapwnn": ("auto", "consistency", "pairs", "fuzzifier", "width_scale"),
-}
-"""By method, the options that its training does not use."""
-TUNED = ("ridge", "consistency", "smoothness")
-"""What ``--tune`` and ``--auto`` choose."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitOptions:
-    """Options of ``dsfr fit``."""
-
-    target: str
-    agents: int | None
-    agent_column: str | None
-    labels: int | None
-    features: tuple[str, ...]
-    ignore: tuple[str, ...]
-    method: str
-    rules: int
-    consistency: float
-    smoothness: float
-    ridge: float
-    auto: bool
-    tune: str | None
-    fuzzifier: float
-    width_scale: float
-    pairs: int | None
-    solver: str
-    few_rounds: bool
-    topology: str | None
-    tol: float
-    max_rounds: int
-    seed: int
-    delimiter: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +35,6 @@ class FitOutcome:
     """NRMSE by the rows it was measured on."""
     report: FitReport
     """Time of the training by stage."""
-
-
-def refuse_without_effect(method: str, given: Collection[str]) -> None:
-    """Refuse options on the command line that the method does not use, or that tuning chooses.
-
-    Raises
-    ------
-    ValueError
-        Naming the options and the methods that use them.
-    """
-    for chooser in ("auto", "tune"):
-        chosen = [name for name in TUNED if name in given and chooser in given]
-        if chosen:
-            names = ", ".join("--" + name for name in chosen)
-            raise ValueError(f"--{chooser} chooses {names}: leave out one or the other")
-    useless = [name for name in WITHOUT_EFFECT[method] if name in given]
-    if useless:
-        names = ", ".join("--" + name.replace("_", "-") for name in useless)
-        users = [name for name, unused in WITHOUT_EFFECT.items() if not set(useless) & set(unused)]
-        remedy = f", or take --method {' or '.join(users)}" if users else ""
-        raise ValueError(f"--method {method} has no use for {names}: leave out what has no effect{remedy}")
 
 
 def fit_model(
@@ -121,7 +57,7 @@ def fit_model(
     estimator = make_estimator(options, on_round)
     if engine.engine is None:
         rows = describe_table(data, options)
-        estimator.fit(replace(rows, labeled_only=METHODS[options.method].needs_all_labels, on_rows=on_rows))
+        estimator.fit(replace(rows, labeled_only=options.needs_all_labels, on_rows=on_rows))
         errors = _errors(rows, estimator.model_)
     else:
         agents = describe_agents(str(data), options, processes)
@@ -173,7 +109,7 @@ def _columns_of(path: Path, options: FitOptions) -> Columns:
         target=options.target,
         exact=not options.features,
         ignored=options.ignore,
-        labeled_only=METHODS[options.method].needs_all_labels,
+        labeled_only=options.needs_all_labels,
         delimiter=options.delimiter,
     )
 
@@ -200,35 +136,6 @@ def _split(given: str, columns: Sequence[str]) -> list[str]:
     if given in columns:
         return [given]
     return [name.strip() for name in given.split(",") if name.strip()]
-
-
-def make_estimator(options: FitOptions, on_round: OnRound | None) -> Any:
-    """The estimator of the chosen method."""
-    shared = {
-        "smoothness": options.smoothness,
-        "ridge": options.ridge,
-        "tune": options.tune,
-        "solver": options.solver,
-        "rounds": "few" if options.few_rounds else "many",
-        "topology": options.topology,
-        "tol": options.tol,
-        "max_rounds": options.max_rounds,
-        "n_agents": options.agents or 1,
-        "on_round": on_round,
-        "random_state": options.seed,
-    }
-    method = METHODS[options.method]
-    if method.name == "LapWNN":
-        return method.make(n_nodes=NODES_PER_RULE * options.rules, **shared)
-    return method.make(
-        n_rules=options.rules,
-        auto=options.auto,
-        consistency=options.consistency,
-        fuzzifier=options.fuzzifier,
-        width_scale=options.width_scale,
-        n_pairs=options.pairs,
-        **shared,
-    )
 
 
 def _errors(rows: Scan, model: Model) -> dict[str, float]:

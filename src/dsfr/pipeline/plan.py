@@ -11,18 +11,17 @@ import numpy as np
 
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums
 from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, consistency_gram
+from dsfr.core.penalties.interpolation_consistency import consistency_gram
 from dsfr.engines.breadth_first import circles, diameter
 from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
 from dsfr.engines.gossip.summation import KEY_BYTES, message_bytes
 from dsfr.training import Settings
-from dsfr.training.plan import NUMBER, Leg, legs
+from dsfr.training.legs import NUMBER, Leg
+from dsfr.training.plan import legs
 from dsfr.training.scaling.survey import check_size
 
 SAMPLE_ROWS = 20_000
 """Rows that computing is timed on."""
-ASSUMED_ROUNDS = {"admm": (20, 30), "exact": (20, 1)}
-"""Rounds of clustering and of solving that are assumed by default, typical of the paper's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +192,12 @@ def make_plan(
     ValueError
         If there would be too many weights, or a decentralised training has no graph.
     """
-    if settings.solver == "decentralized" and links.n_agents > 1 and isinstance(links, Links):
-        raise ValueError('solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring"')
+    if settings.solver.gossips and links.n_agents > 1 and isinstance(links, Links):
+        raise ValueError(f"solver={settings.solver!r} needs to know who is linked to whom: give a topology")
+    assumed = settings.solver.usual_rounds
+    if assumed is None:
+        raise ValueError(f"solver={settings.solver!r} cannot be planned: its rounds depend on the data")
     check_size(settings, n_features)
-    assumed = ASSUMED_ROUNDS["exact" if settings.sums_only else "admm"]
     clustering = assumed[0] if cluster_rounds is None else cluster_rounds
     solving = assumed[1] if weight_rounds is None else weight_rounds
     found = legs(n_features, settings, clustering, solving)
@@ -228,11 +229,11 @@ def _computing(n_rows: int, n_features: int, settings: Settings, n_passes: int) 
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (min(n_rows, SAMPLE_ROWS), n_features))
     centers = rng.uniform(-1.0, 1.0, (settings.n_rules, n_features))
-    step = _seconds(lambda: ClusterSums.of(X, centers, settings.fuzzifier))
+    step = _seconds(lambda: ClusterSums.of(X, centers, settings.rules.fuzzifier))
     total = n_passes * step * n_rows / len(X)
-    if settings.unlabeled != "icr":
+    n_pairs = settings.penalty.drawn_pairs(n_rows)
+    if n_pairs == 0:
         return total
-    n_pairs = min(n_rows, MAX_DEFAULT_PAIRS) if settings.n_pairs is None else settings.n_pairs
     sample = min(n_pairs, SAMPLE_ROWS)
     rules = Rules(centers, np.full_like(centers, 0.5))
     pairs = _seconds(lambda: consistency_gram(X, rules, n_pairs=sample, concentration=0.75, rng=rng))

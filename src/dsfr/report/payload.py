@@ -14,11 +14,13 @@ from dsfr.core.explain.rules import Rule
 from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.core.prediction.errors import relative_error
 from dsfr.core.prediction.mixture import Member
+from dsfr.estimators.parameters import read_parameters
 from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of
-from dsfr.training import Settings
+from dsfr.report.reproduce import reproduction_of
+from dsfr.training.component import as_source
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 N_BINS = 36
@@ -55,7 +57,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "fit": _fit(model, data),
         "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
         "notes": notes_of(model, base, data),
-        "settings": [[name, _shown(value)] for name, value in sorted(model.settings.items())],
+        "settings": _settings(model),
         "reproduce": _reproduce(model),
     }
 
@@ -215,31 +217,19 @@ def _fit(model: Model, data: ReportData | None) -> Payload | None:
 
 
 def _reproduce(model: Model) -> Payload:
-    """Python that trains the same model again from the same rows and owners."""
-    told = [
-        f"    {name}={value!r},"
-        for name, value in sorted(model.settings.items())
-        if name not in _DEFAULTS or value != _DEFAULTS[name]
-    ]
-    code = [
-        "from dsfr import InProcessEngine, Settings, train",
-        "from dsfr.training import TASKS, make_shards",
-        "",
-        "settings = Settings(",
-        *told,
-        ")",
-        "engine = InProcessEngine(make_shards(X, y, owners), TASKS)",
-        "training = train(engine, settings)",
-    ]
-    return {
-        "hint": f"The same rows, owners and dsfr {__version__} give the same model. Settings not named are at their "
-        "defaults.",
-        "code": "\n".join(code),
-    }
+    code = reproduction_of(model)
+    same = (
+        f"The same rows, owners and dsfr {__version__} give the same model. Arguments not named are at their defaults."
+    )
+    unknown = "This version of dsfr does not know the estimator or the components that the model was trained with."
+    return {"hint": same if code else unknown, "code": code}
 
 
-_DEFAULTS = {name: getattr(Settings(), name) for name in Settings.__dataclass_fields__}
-
-
-def _shown(value: Any) -> str:
-    return "default" if value is None else str(value)
+def _settings(model: Model) -> list[list[str]]:
+    """Names and values of the estimator's parameters, components as their calls."""
+    stored = {name: value for name, value in model.settings.items() if name != "estimator"}
+    try:
+        shown = {name: as_source(value) for name, value in read_parameters(stored).items()}
+    except ValueError:  # a component of another version, or of a plug-in
+        shown = {name: str(value) for name, value in stored.items()}
+    return [[name, value] for name, value in sorted(shown.items())]

@@ -1,7 +1,28 @@
 """Training as a conversation: what agents do in each named task, and what the coordinator makes of the reductions."""
 
+from dsfr.training.fuzzy_rules import FuzzyRules
+from dsfr.training.penalties import ICR, Graph
+from dsfr.training.scaling.scalings import RangeScaling, RobustScaling
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard, make_shards
+from dsfr.training.solvers import ADMM, Conjugate, Decentralized, FewRounds, Sums
 from dsfr.training.train import TASKS, Training, train
 
-__all__ = ["TASKS", "Settings", "Shard", "Training", "make_shards", "train"]
+__all__ = [
+    "ADMM",
+    "ICR",
+    "TASKS",
+    "Conjugate",
+    "Decentralized",
+    "FewRounds",
+    "FuzzyRules",
+    "Graph",
+    "RangeScaling",
+    "RobustScaling",
+    "Settings",
+    "Shard",
+    "Sums",
+    "Training",
+    "make_shards",
+    "train",
+]

@@ -85,6 +85,8 @@ class Training:
     """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
+    is_measured: bool = True
+    """Whether the solver measures how far it is from the solution, see `termination`."""
 
     @property
     def predictor(self) -> Predictor:
@@ -93,8 +95,10 @@ class Training:
 
     @property
     def termination(self) -> str:
-        """``"converged"`` or ``"max_rounds"``."""
-        return "max_rounds" if self.unconverged else "converged"
+        """``"converged"``, ``"max_rounds"``, or ``"fixed_rounds"`` of a solver that does not measure its error."""
+        if self.unconverged:
+            return "max_rounds"
+        return "converged" if self.is_measured else "fixed_rounds"
 
 
 def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None = None) -> Training:
@@ -113,18 +117,15 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         if on_round is not None:
             on_round(info)
 
-    if settings.solver == "decentralized" and engine.n_agents > 1 and engine.has_coordinator:
-        raise ValueError(
-            'solver="decentralized" needs to know who is linked to whom: give a topology, such as "ring" (or, where '
-            "engines are made by hand, a GossipEngine or an MPIGossipEngine)"
-        )
+    settings.solver.check_engine(engine)
     n_duplicates = duplicates.agree_duplicates(engine, settings) if settings.merges_duplicates else 0
     train_model = _train_mixture if settings.several_bases or settings.uncertainty else _train_single
     trained = train_model(engine, settings, history, observe)
-    # Every agent knows all reductions, to the bit, and makes the same of them: one computation stands for all.
+    # Without a coordinator every agent has all sums, to the bit, and computes the same model: once stands for all.
     holders = () if engine.has_coordinator else (name for name in engine.own_agents if name in engine.present)
     copies = {name: replace(trained.predictor) for name in holders}
-    return replace(trained, copies=copies, n_duplicates=n_duplicates)
+    measured = settings.solver.measures_error or engine.n_agents == 1
+    return replace(trained, copies=copies, n_duplicates=n_duplicates, is_measured=measured)
 
 
 def _train_single(
@@ -182,8 +183,8 @@ def _described(base: rule_bases.Base, share: float, agreed: float) -> dict[str, 
         "share": share,
         "agreement": agreed,
         "n_rules": len(base.rules.centers),
-        "width_scale": base.settings.width_scale,
-        "near_pairs": float(base.settings.pairs == "local"),
+        "width_scale": base.settings.rules.width_scale,
+        "near_pairs": float(base.settings.penalty.has_near_pairs),
         "ridge": found.ridge,
         "unlabeled_weight": found.unlabeled_weight,
         "score": base.score,
@@ -198,10 +199,4 @@ def _agree_basis(
         population = survey.survey(engine, settings)
         rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
         return population, Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
-    if settings.rounds == "few" and engine.n_agents > 1:
-        population, rules, shares = few_rounds.few_rounds_rules(engine, settings, observe)
-        survey.warn_of_many_rules(settings, population.n_samples)
-        return population, rules, shares, True
-    population = robust.agree_scaling(engine, settings)
-    survey.warn_of_many_rules(settings, population.n_samples)
-    return population, *clusters.agree_rules(engine, settings, population, observe)
+    return settings.solver.agree_basis(engine, settings, observe)

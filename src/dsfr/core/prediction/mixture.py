@@ -12,8 +12,8 @@ from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import scale_features
 
 WITHOUT_UNCERTAINTY = (
-    "the model has no uncertainty: train it with uncertainty=True, or auto=True (simplifying a model discards its "
-    "uncertainty)"
+    "the model has no uncertainty: train it with uncertainty=True, or with AutoSFRRegressor (simplifying a model "
+    "discards its uncertainty)"
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -19,10 +18,12 @@ from dsfr.paper.experiments.pooled import Agents
 from dsfr.paper.experiments.spec import Spec
 from dsfr.paper.experiments.sweeps import PLAIN
 from dsfr.paper.experiments.table import Choices, Row
+from dsfr.training import ADMM, ICR, Conjugate, Sums
 from dsfr.training.clustering.clusters import agree_rules
+from dsfr.training.solvers import IterativeSolver
 from dsfr.training.weights.weights import agree_weights
 
-VARIANTS: dict[str, dict[str, Any]] = {"paper": PLAIN, "anderson": {"acceleration": "anderson"}, "conjugate": {}}
+VARIANTS: dict[str, IterativeSolver] = {"paper": PLAIN, "anderson": ADMM(), "conjugate": Conjugate()}
 
 
 def run_convergence(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
@@ -31,8 +32,10 @@ def run_convergence(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 
 
 def _rounds_of(fold: Fold, spec: Spec, variant: str) -> Iterator[Row]:
-    agents = Agents.meet(fold, spec, fold.owners, fold.known, max_rounds=spec.max_rounds, **VARIANTS[variant])
-    settings = replace(agents.settings, ridge=spec.ridge, consistency=spec.consistency)
+    solver = replace(VARIANTS[variant], tol=spec.tol, max_rounds=spec.max_rounds)
+    told = {"solver": solver, "ridge": spec.ridge, "unlabeled": ICR(weight=spec.consistency)}
+    agents = Agents.meet(fold, spec, fold.owners, fold.known, **told)
+    settings = agents.settings
     history: list[RoundInfo] = []
     rules, shares, _ = agree_rules(agents.engine, settings, agents.population, history.append)
     X = scale_features(fold.X, agents.population.ranges)
@@ -40,7 +43,7 @@ def _rounds_of(fold: Fold, spec: Spec, variant: str) -> Iterator[Row]:
     yield from _rows(variant, history, pooled, spec.tol, {})
     population, rounds, solution = agents.population, list[RoundInfo](), list[RoundInfo]()
     found = agree_weights(agents.engine, settings, rules, population, rounds.append, shares=shares).weights
-    exact = agree_weights(agents.engine, replace(settings, solver="exact"), rules, population, solution.append).weights
+    exact = agree_weights(agents.engine, replace(settings, solver=Sums()), rules, population, solution.append).weights
     ends = {
         "weights_error": round(float(np.linalg.norm(found - exact) / np.linalg.norm(exact)), 8),
         "nrmse": _error(fold, agents, rules, found),

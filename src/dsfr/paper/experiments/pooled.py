@@ -24,11 +24,13 @@ from dsfr.estimators.metrics import nrmse
 from dsfr.paper.experiments.folds import Fold
 from dsfr.paper.experiments.spec import Spec
 from dsfr.storage.bundles import Bundle
-from dsfr.training import TASKS, Settings, make_shards
+from dsfr.training import TASKS, Conjugate, FuzzyRules, Settings, Sums, make_shards
 from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.messages import unpack_statistics
+from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.scaling.survey import Population, survey
 from dsfr.training.shard import Purpose
+from dsfr.training.solvers import Solver
 from dsfr.training.weights.weights import agree_weights
 
 Candidate = tuple[float, float]
@@ -64,9 +66,10 @@ class Agents:
         settings = Settings(**shared_settings(spec) | told, seed=protocol_seed(fold))
         return cls(engine, settings, survey(engine, settings))
 
-    def rules(self, **told: Any) -> Rules:
-        """Rules that the agents agree on."""
-        rules, _, _ = agree_rules(self.engine, replace(self.settings, **told), self.population, _ignore)
+    def rules(self, solver: Solver | None = None) -> Rules:
+        """Rules that the agents agree on, by the solver of the settings or by another one."""
+        settings = replace(self.settings, solver=solver or self.settings.solver)
+        rules, _, _ = agree_rules(self.engine, settings, self.population, _ignore)
         return rules
 
     def wavelets(self, n_nodes: int) -> Wavelets:
@@ -76,7 +79,8 @@ class Agents:
 
     def statistics(self, basis: Rules | Wavelets, unlabeled: str | None) -> Statistics:
         """Summed statistics of all agents."""
-        settings = replace(self.settings, solver="exact", unlabeled=unlabeled)
+        penalty = None if unlabeled is None else UnlabeledPenalty.resolve(unlabeled)
+        settings = replace(self.settings, solver=Sums(), unlabeled=penalty)
         agree_weights(self.engine, settings, basis, self.population, _ignore)
         return self.engine.statistics
 
@@ -110,7 +114,12 @@ class Problem:
 
 def shared_settings(spec: Spec) -> dict[str, Any]:
     """Settings that all methods have in common."""
-    return {"n_rules": spec.rules, "fuzzifier": spec.fuzzifier, "tol": spec.tol, "n_nodes": spec.nodes}
+    return {
+        "n_rules": spec.rules,
+        "n_nodes": spec.nodes,
+        "rules": FuzzyRules(fuzzifier=spec.fuzzifier),
+        "solver": Conjugate(tol=spec.tol),
+    }
 
 
 def protocol_seed(fold: Fold) -> int:

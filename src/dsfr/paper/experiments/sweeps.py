@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -19,28 +18,30 @@ from dsfr.paper.experiments.folds import Fold, owners_by
 from dsfr.paper.experiments.pooled import Agents, Problem
 from dsfr.paper.experiments.spec import Spec
 from dsfr.paper.experiments.table import Choices, Row, make_estimator
+from dsfr.training import ADMM, ICR
 from dsfr.training.shard import Purpose
 from dsfr.training.weights.weights import agree_weights
 
-PLAIN: dict[str, Any] = {"acceleration": None, "cluster_penalty": 0.1, "penalty": 0.1}
+PLAIN = ADMM(acceleration=None, cluster_penalty=0.1, penalty=0.1)
 """The paper's iteration: plain ADMM with rho_s = rho_p = 0.1."""
 
 
 def run_penalties(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
     """The paper's plain iteration with one of its two ADMM penalties varied, stopped after ``max_rounds``."""
-    agents = Agents.meet(fold, spec, fold.owners, fold.known, max_rounds=spec.max_rounds, **PLAIN)
-    settings = replace(agents.settings, ridge=spec.ridge, consistency=spec.consistency)
-    agents = replace(agents, settings=settings)
+    plain = replace(PLAIN, tol=spec.tol, max_rounds=spec.max_rounds)
+    told = {"solver": plain, "ridge": spec.ridge, "unlabeled": ICR(weight=spec.consistency)}
+    agents = Agents.meet(fold, spec, fold.owners, fold.known, **told)
     rows = []
     usual = agents.rules()
     for value in spec.grid:
-        rows.append(_plain_fit(fold, agents, "rho_p", value, usual, value))
-        rows.append(_plain_fit(fold, agents, "rho_s", value, agents.rules(cluster_penalty=value), PLAIN["penalty"]))
+        rows.append(_plain_fit(fold, agents, "rho_p", value, usual, replace(plain, penalty=value)))
+        rules = agents.rules(replace(plain, cluster_penalty=value))
+        rows.append(_plain_fit(fold, agents, "rho_s", value, rules, plain))
     return rows
 
 
-def _plain_fit(fold: Fold, agents: Agents, parameter: str, value: float, rules: Rules, penalty: float) -> Row:
-    population, settings = agents.population, replace(agents.settings, penalty=penalty)
+def _plain_fit(fold: Fold, agents: Agents, parameter: str, value: float, rules: Rules, solver: ADMM) -> Row:
+    population, settings = agents.population, replace(agents.settings, solver=solver)
     found = agree_weights(agents.engine, settings, rules, population, lambda _: None)
     target = population.target
     H = rules.features(scale_features(fold.X_test, agents.population.ranges))
@@ -68,7 +69,7 @@ def _growing_grams(fold: Fold, agents: Agents, rules: Rules, values: list[int]) 
     X = scale_features(fold.X, agents.population.ranges)
     hidden = np.isnan(fold.known)
     rows = [X[hidden & (fold.owners == holder)] for holder in holders]
-    concentration = agents.settings.mix_concentration
+    concentration = agents.settings.penalty.concentration
     drawn = [
         Pairs.draw(len(own), values[-1], concentration, fold.rng(Purpose.PAIRS, holder))
         for own, holder in zip(rows, holders.tolist(), strict=True)

@@ -12,6 +12,7 @@ from dsfr.estimators.metrics import nrmse
 from dsfr.paper.experiments.folds import Fold
 from dsfr.paper.experiments.pooled import Agents, Candidate, Problem
 from dsfr.paper.experiments.spec import Spec
+from dsfr.training import Conjugate, FuzzyRules
 
 Row = dict[str, Any]
 Choices = Mapping[tuple[str, str, str], Candidate]
@@ -90,12 +91,10 @@ def _fit(fold: Fold, spec: Spec, setting: str, name: str, choices: Choices) -> R
 
 def make_estimator(name: str, spec: Spec, *, ridge: float, weight: float, random_state: int, **told: Any) -> Any:
     """The estimator of a method with the protocol's settings."""
-    shared: dict[str, Any] = {"ridge": ridge, "tol": spec.tol, "random_state": random_state, **told}
-    if name == "LapWNN":
-        return METHODS["lapwnn"].make(n_nodes=spec.nodes, smoothness=weight, **shared)
-    shared |= {"n_rules": spec.rules, "fuzzifier": spec.fuzzifier}
-    if name == "SFR-G":
-        shared["smoothness"] = weight
-    elif name == "SFR-ICR":
-        shared["consistency"] = weight
-    return METHODS[name.lower()].make(**shared)
+    method = METHODS[name.lower()]
+    shared: dict[str, Any] = {"ridge": ridge, "solver": Conjugate(tol=spec.tol), "random_state": random_state, **told}
+    if method.penalty is not None:
+        shared["unlabeled"] = method.penalty(weight=weight)
+    if method.has_rules:
+        return method.make(n_rules=spec.rules, rules=FuzzyRules(fuzzifier=spec.fuzzifier), **shared)
+    return method.make(n_nodes=spec.nodes, **shared)

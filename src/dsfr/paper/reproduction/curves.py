@@ -83,7 +83,7 @@ def _clusters_converge(evidence: Evidence) -> Claim:
     return Claim(
         f"DFCM converges within {CLUSTER_ROUNDS} iterations on all data sets.",
         NOT_IN_TABLE,
-        f"**{_yes(min(plain.values()) == 1)}**: runs of the plain iteration (rho_s = {PLAIN['cluster_penalty']:g}) "
+        f"**{_yes(min(plain.values()) == 1)}**: runs of the plain iteration (rho_s = {PLAIN.cluster_penalty:g}) "
         f"with both residuals under {tol:g} by then: {_shares(plain)}. {LATER} its objective is within "
         f"{100 * SETTLED:g}% of where it ends after "
         f"{np.median(settled):.0f} rounds (median; at most {np.max(settled):.0f}). "
@@ -100,8 +100,8 @@ def _weights_converge(evidence: Evidence) -> Claim:
     return Claim(
         f"DICR converges within {WEIGHT_ROUNDS} iterations on all data sets.",
         NOT_IN_TABLE,
-        f"**{_yes(min(plain.values()) == 1)}**: runs of the plain iteration (rho_p = {PLAIN['penalty']:g}) with both "
-        f"residuals under {tol:g} by then: {_shares(plain)}; the weights are still {error:.1g} (median, relative) "
+        f"**{_yes(min(plain.values()) == 1)}**: runs of the plain iteration (rho_p = {PLAIN.fixed_penalty:g}) with "
+        f"both residuals under {tol:g} by then: {_shares(plain)}; the weights are still {error:.1g} (median, relative) "
         f"from the solution. {LATER} its objective is then at most {100 * above:.2g}% above its minimum. Accelerated, "
         f"it proves {tol:g} in {_rounds(evidence, 'anderson', 'weights')}, the default in "
         f"{_rounds(evidence, 'conjugate', 'weights')}.",

@@ -22,7 +22,7 @@ DPI = 90
 CONVERGENCE = ("airfoil", "ccpp", "kch", "wmsl")
 """The four data sets of the paper's figure."""
 CONVERGENCE_LINES = (
-    ("paper", ORANGE, f"plain ADMM, rho = {PLAIN['penalty']:g} (paper)"),
+    ("paper", ORANGE, f"plain ADMM, rho = {PLAIN.fixed_penalty:g} (paper)"),
     ("anderson", GREEN, "accelerated ADMM"),
     ("conjugate", BLUE, "conjugate residuals (default)"),
 )

@@ -9,7 +9,7 @@ from dsfr.paper.experiments.selection import Cell
 from dsfr.paper.reproduction.claims import Evidence
 from dsfr.paper.reproduction.paper import CORES, DATASETS, LEVEL, METHODS, PAPER, SETTINGS, SIZES, TITLES
 from dsfr.paper.reproduction.summary import OURS, TableCell, baseline_cells
-from dsfr.training import Settings
+from dsfr.training import Graph
 
 MEDIAN_GAP = 0.01
 """A mean this far above its median is worth a word."""
@@ -67,7 +67,7 @@ def differences(evidence: Evidence) -> list[str]:
         "target's mean and deviation are those of all labels.",
         "**Targets** are standardised here, so that a ridge means the same on every data set; the range of ridges that "
         "the paper's grid covers is therefore another one.",
-        f"**Graphs** of SFR-G and LapWNN join {Settings().n_neighbors} nearest neighbours here, all rows in the paper; "
+        f"**Graphs** of SFR-G and LapWNN join {Graph().n_neighbors} nearest neighbours here, all rows in the paper; "
         "a smoothness of the grid acts on fewer edges.",
         f"**LapWNN** follows the description in the paper and its source: {spec['nodes']} random wavelets, products "
         "over all features. Such products vanish on most of the cube when features are many, and then nothing but the "

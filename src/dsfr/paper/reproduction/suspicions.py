@@ -101,7 +101,7 @@ def _capped(evidence: Evidence) -> Claim:
     return Claim(
         f"{WEIGHT_ROUNDS} rounds is a cap at which DICR is stopped, in 90% of the folds on WMSL and 98% on KCH.",
         "The table alone cannot tell.",
-        f"Runs of the plain iteration (rho_p = {PLAIN['penalty']:g}, ridge {spec['ridge']:g}, consistency "
+        f"Runs of the plain iteration (rho_p = {PLAIN.fixed_penalty:g}, ridge {spec['ridge']:g}, consistency "
         f"{spec['consistency']:g}) that are not under the threshold after {WEIGHT_ROUNDS} rounds: {found}. "
         f"The NRMSE at that point differs by up to {worse:.3f} from that of the solution.",
     )

@@ -1,8 +1,9 @@
-"""Clusters over agents: start centers from one of them, then steps from sums or consensus ADMM (DFCM), then widths."""
+"""Clusters over agents: start centers from one of them, then the solver's steps, then widths."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,14 +16,16 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.lbfgs import LBFGS
 from dsfr.engines import Engine, EngineError
 from dsfr.storage.bundles import Bundle
-from dsfr.training.clustering.dfcm import consensus_centers
 from dsfr.training.fixed_point import forget
 from dsfr.training.messages import pack, scalar, unpack
-from dsfr.training.rounds import CLUSTERS, WAIT_FOR_ABSENT, Observer, Patience
+from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.rows import pick
-from dsfr.training.scaling.survey import FEW_ROWS, Population, has_ticket
-from dsfr.training.settings import Settings
+from dsfr.training.scaling.survey import Population, has_ticket
 from dsfr.training.shard import Purpose, Shard
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
+    from dsfr.training.solvers import Solver
 
 MEMORY = 10
 """Steps that the descent learns from."""
@@ -99,12 +102,10 @@ def agree_rules(
 ) -> tuple[Rules, Array, bool]:
     """Rules over all agents' rows, each rule's share of the rows, and whether the centers have converged."""
     start = _start(engine, settings, population, variation)
-    if settings.admm_for_clusters and engine.n_agents > 1:
-        centers, converged = consensus_centers(engine, settings, population, start, observe)
+    if engine.n_agents == 1:
+        centers, converged = settings.solver.pooled_centers(engine, settings, population, start, observe)
     else:
-        # With a row or two per cluster plain steps end at once; empty clusters mislead steps with a memory.
-        plain = settings.acceleration is None or population.n_samples <= FEW_ROWS * settings.n_rules
-        centers, converged = summed_centers(engine, settings, start, observe, plain=plain)
+        centers, converged = settings.solver.agree_centers(engine, settings, population, start, observe)
     rules, shares = rules_about(engine, settings, centers, variation.stretch)
     return rules, shares, converged
 
@@ -125,8 +126,8 @@ def cluster_scale(settings: Settings, stretch: Array) -> float:
     The mean of squared distances over features, not their sum, is the same as sets that are wider by the root of the
     number of features that matter.
     """
-    wider = np.sqrt(effective_features(stretch)) if settings.firing == "mean" else 1.0
-    return float(settings.width_scale * wider)
+    wider = np.sqrt(effective_features(stretch)) if settings.rules.firing == "mean" else 1.0
+    return float(settings.rules.width_scale * wider)
 
 
 def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_STEPS) -> Bundle:
@@ -134,8 +135,8 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_
     return {
         "ticket": scalar(ticket),
         "n_rules": np.asarray(settings.n_rules, dtype=np.int64),
-        "fuzzifier": scalar(settings.fuzzifier),
-        "tol": scalar(settings.tol),
+        "fuzzifier": scalar(settings.rules.fuzzifier),
+        "tol": scalar(settings.solver.tol),
         "max_steps": np.asarray(max_steps, dtype=np.int64),
     }
 
@@ -155,16 +156,15 @@ def _start(engine: Engine, settings: Settings, population: Population, variation
 
 
 def summed_centers(
-    engine: Engine, settings: Settings, centers: Array, observe: Observer, *, plain: bool = False
+    engine: Engine, solver: Solver, centers: Array, observe: Observer, *, plain: bool = False
 ) -> tuple[Array, bool]:
-    """Pooled fuzzy c-means: each step from one sum over agents, accelerated unless it is ``plain``.
+    """Pooled fuzzy c-means: each step from one sum over agents, L-BFGS unless it is ``plain``.
 
-    Stops when a step would move no center by more than ``tol``. If that was asked for by exact sums, agents that are
-    away are not waited for: their rows are not in the sums that follow either.
+    Stops when a step would move no center by more than ``tol``.
     """
     descent, present, filled = LBFGS(MEMORY, MAX_STEP), tuple[str, ...](), False
-    patience = Patience(engine, 0 if settings.sums_only else WAIT_FOR_ABSENT)
-    for round_number in range(1, settings.max_rounds + 1):
+    patience = Patience(engine, solver.rounds_to_wait)
+    for round_number in range(1, solver.most_rounds + 1):
         sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
         if engine.present != present:
             descent.restart()  # sums over others are of another objective
@@ -172,7 +172,7 @@ def summed_centers(
         moved = sums.centers(centers)
         move = sums.largest_move(centers, moved)
         observe(RoundInfo(CLUSTERS, round_number, sums.objective, 0.0, 0.0, move))
-        if move <= settings.tol and patience.ends():
+        if move <= solver.tol and patience.ends():
             if filled or not sums.is_empty.any():
                 return moved, True
             # A plain step takes centers of empty clusters to the rows nearest to them, and all go on from there.
@@ -184,7 +184,7 @@ def summed_centers(
 
 
 def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterVariances:
-    if settings.width_pooling == "exact":
+    if settings.rules.width_pooling == "exact":
         return unpack(ClusterVariances, engine.sum("cluster_spread", {"centers": centers}))
     pooled = engine.sum("local_spread", {"centers": centers})
     weight = np.maximum(pooled["weight"], 1.0)

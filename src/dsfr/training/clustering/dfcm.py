@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dsfr.core.arrays import Array
@@ -14,8 +16,10 @@ from dsfr.training.fixed_point import Iteration, recall, remember
 from dsfr.training.messages import pack, scalar, unpack
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import Population
-from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
+
+if TYPE_CHECKING:
+    from dsfr.training.solvers import ADMM
 
 MEMORY = 10
 """Rounds that acceleration combines."""
@@ -45,13 +49,15 @@ def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
 
 
 def consensus_centers(
-    engine: Engine, settings: Settings, population: Population, centers: Array, observe: Observer
+    engine: Engine, n_rules: int, solver: ADMM, population: Population, centers: Array, observe: Observer
 ) -> tuple[Array, bool]:
     """DFCM; stops when a step of pooled fuzzy c-means would move no center, and agents agree, both to ``tol``."""
-    penalty = _cluster_penalty(engine, settings, population)
-    iteration = Iteration(MEMORY if settings.acceleration else 0)
+    penalty = solver.cluster_penalty
+    if penalty is None:  # the mean membership mass of a cluster at an agent
+        penalty = population.n_samples / (engine.n_agents * n_rules)
+    iteration = Iteration(MEMORY if solver.acceleration else 0)
     previous, residuals, patience = centers, list[float](), Patience(engine)
-    for round_number in range(1, settings.max_rounds + 1):
+    for round_number in range(1, solver.max_rounds + 1):
         message = {"centers": centers, "penalty": scalar(penalty), **iteration.message()}
         sums = engine.sum("cluster_consensus", message)
         state_sum = iteration.receive(sums, engine.present, merit=float(sums["lagrangian"]))
@@ -61,11 +67,11 @@ def consensus_centers(
         move = pooled.largest_move(centers, pooled.centers(centers))
         bound = max(move, primal / float(np.sqrt(iteration.n_present * centers.size)))
         observe(RoundInfo(CLUSTERS, round_number, float(sums["objective"]), primal, dual, bound))
-        if bound <= settings.tol and patience.ends():
+        if bound <= solver.tol and patience.ends():
             return centers, True
         residuals.append(primal)
         # Agents that disagree by more than the consensus moves are circling; while it moves on, they only lag behind.
-        raised = settings.cluster_penalty is None and stalled(residuals) and primal > 2.0 * dual / penalty
+        raised = solver.cluster_penalty is None and stalled(residuals) and primal > 2.0 * dual / penalty
         if raised:
             iteration.restart()
             state_sum, residuals = sums["image"], []
@@ -73,10 +79,3 @@ def consensus_centers(
         previous, centers = centers, x_sum / iteration.n_present
         penalty *= 2.0 if raised else 1.0
     return centers, False
-
-
-def _cluster_penalty(engine: Engine, settings: Settings, population: Population) -> float:
-    """The paper's ``rho_s``; by default it starts at the mean membership mass of a cluster at an agent."""
-    if settings.cluster_penalty is not None:
-        return settings.cluster_penalty
-    return population.n_samples / (engine.n_agents * settings.n_rules)

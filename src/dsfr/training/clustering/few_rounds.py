@@ -6,6 +6,8 @@ widths, statistics.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dsfr.core.arrays import Array
@@ -19,8 +21,10 @@ from dsfr.training.clustering.clusters import local_clustering, rules_about, sta
 from dsfr.training.messages import unpack
 from dsfr.training.rounds import CLUSTERS, Observer
 from dsfr.training.scaling.survey import Population, agree, first_look
-from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose, Shard
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
 
 N_REFINEMENTS = 2
 
@@ -51,7 +55,7 @@ def few_rounds_rules(engine: Engine, settings: Settings, observe: Observer) -> t
         np.concatenate([part["centers"] for part in local]),
         np.concatenate([part["mass"] for part in local]),
         settings.n_rules,
-        settings.fuzzifier,
+        settings.rules.fuzzifier,
         np.random.default_rng([settings.seed, 0, Purpose.START]),
     )
     sums = engine.sum("count_and_sum", {**look.message(), "centers": centers})

@@ -30,7 +30,8 @@ from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
 from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
-from dsfr.training.weights.weights import Solution, agree_weights
+from dsfr.training.weights.problem import Solution
+from dsfr.training.weights.weights import agree_weights
 
 WIDER = 2.25
 """Factor on the widths in every second step."""
@@ -117,6 +118,7 @@ def _steps(settings: Settings, n_features: int, trained: list[Base]) -> Iterator
         yield from [settings] * (1 if settings.relevance is None else RELEVANCE_STEPS)
         return
     most = MOST_STEPS if settings.n_models == "auto" else int(settings.n_models)
+    rules = settings.rules
     for step in range(most):
         rung, second = divmod(step, 2)
         n_rules = settings.n_rules * 2**rung  # as `Settings.most_rules` has it
@@ -127,8 +129,8 @@ def _steps(settings: Settings, n_features: int, trained: list[Base]) -> Iterator
         yield replace(
             settings,
             n_rules=n_rules,
-            width_scale=settings.width_scale * (WIDER if second else 1.0),
-            pairs=_other(settings.pairs) if second else settings.pairs,
+            rules=replace(rules, width_scale=WIDER * rules.width_scale) if second else rules,
+            unlabeled=settings.unlabeled and settings.unlabeled.alternative() if second else settings.unlabeled,
         )
 
 
@@ -136,10 +138,6 @@ def _still_better(trained: list[Base]) -> bool:
     """Whether the last number of rules was better than all before."""
     newest, before = (max(base.score for base in bases) for bases in (trained[-2:], trained[:-2]))
     return newest > before
-
-
-def _other(pairs: str) -> str:
-    return "local" if pairs == "random" else "random"
 
 
 def _stretch(settings: Settings, trained: list[Base], bent: Array | None) -> Array | None:

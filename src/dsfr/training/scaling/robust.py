@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import wraps
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.messages import scalar
 from dsfr.training.rows import LimitedRows
 from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
-from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
 
 LEAST_CUT = 0.001
 """Rows cut off on each side at least, however many labels there are: a single far-off row needs no line of its own."""
@@ -80,7 +83,7 @@ def spread_within(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
 
 def agree_scaling(engine: Engine, settings: Settings) -> Population:
     """Ranges and target as the settings have it: by extremes in two rounds, or robustly in a few more."""
-    if settings.scaling == "range":
+    if not settings.scaling.is_robust:
         return survey(engine, settings)
     look = first_look(engine, settings)
     limits, target, units = _find_limits(engine, look)

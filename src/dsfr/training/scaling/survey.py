@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.distinct_rows import NOTES, distinct_shard
 from dsfr.training.messages import scalar
-from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose, Shard
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
 
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
@@ -140,7 +143,7 @@ def ask(settings: Settings) -> Bundle:
     message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
     if settings.merges_duplicates:
         message["distinct"] = scalar(1.0)
-    return message if settings.feature_ranges is None else message | {"declared": scalar(1.0)}
+    return message if settings.scaling.declared is None else message | {"declared": scalar(1.0)}
 
 
 def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
@@ -230,12 +233,10 @@ def _ticket(shard: Shard, seed: int) -> float:
 
 
 def _declared(settings: Settings, n_features: int) -> Ranges | None:
-    if settings.feature_ranges is None:
-        return None
-    low, high = (np.asarray(bound, dtype=np.float64) for bound in settings.feature_ranges)
-    if low.shape != (n_features,) or high.shape != (n_features,) or not (low <= high).all():
+    declared = settings.scaling.declared
+    if declared is not None and len(declared.low) != n_features:
         raise ValueError(
-            f"feature_ranges must be two rows, lowest and highest value of each of the {n_features} features, with "
-            f"lowest <= highest; got shapes {low.shape} and {high.shape}"
+            f"scaling={settings.scaling!r} declares the ranges of {len(declared.low)} features, and there are "
+            f"{n_features}: give the lowest and the highest value of every one"
         )
-    return Ranges(low, high)
+    return declared

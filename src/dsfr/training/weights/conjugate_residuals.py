@@ -8,6 +8,7 @@ not on how many agents there are or which rows each of them has.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +26,11 @@ from dsfr.training.fixed_point import forget
 from dsfr.training.messages import pack, scalar, unpack, unpack_basis
 from dsfr.training.rounds import WEIGHTS, Observer, Patience
 from dsfr.training.scaling.survey import Population
-from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.weights.statistics import own_statistics
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
 
 FLOOR = 1e-10
 """Least curvature of the preconditioner, relative to the mean: it must be definite, however small the ridge."""
@@ -61,7 +64,7 @@ def conjugate_residual_weights(
     with single_threaded_blas():
         basis = unpack_basis(broadcast)
         preconditioner = preconditioner_of(basis, shares, settings, population, engine.n_agents)
-        message = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
+        message = {**broadcast, "unlabeled_weight": scalar(settings.penalty.strength)}
         return _Solve(engine, settings, observe, ConjugateResiduals(preconditioner)).run(message)
 
 
@@ -85,7 +88,7 @@ class _Solve:
         """Measure gradients until one shows that its point is within ``tol``, or ``max_rounds`` are used."""
         self._receive(np.zeros(len(self.method.preconditioner.root)), self.engine.sum("first_gradient", message))
         while not (self._is_within(*self.method.best_measured()) and self.patience.ends()):
-            if self.round == self.settings.max_rounds:
+            if self.round == self.settings.solver.most_rounds:
                 return self.method.iterate()[0], False
             point = self._next()
             self._receive(point, self.engine.sum("weight_gradient", {"weights": point}))
@@ -96,7 +99,7 @@ class _Solve:
         if self.answered != (present := frozenset(self.engine.present)):
             self.method.clear()  # the sum over other agents is another objective
             self.answered = present
-        ridge = self.settings.ridge
+        ridge = self.settings.ridge_value
         gradient = sums["gradient"] + ridge * point
         self.method.add(point, gradient)
         self.round += 1
@@ -112,7 +115,7 @@ class _Solve:
         return self.method.next_point()
 
     def _is_within(self, point: Array, gradient: Array) -> bool:
-        return relative_error_bound(gradient, point, self.settings.ridge) <= self.settings.tol
+        return relative_error_bound(gradient, point, self.settings.ridge_value) <= self.settings.solver.tol
 
 
 def preconditioner_of(
@@ -127,8 +130,8 @@ def preconditioner_of(
         shares,
         n_labeled=population.target.n,
         n_pairs=weighted_pairs(settings, population, n_agents),
-        ridge=settings.ridge,
-        concentration=settings.mix_concentration,
+        ridge=settings.ridge_value,
+        concentration=settings.penalty.concentration,
         seed=settings.seed,
     )
 
@@ -152,7 +155,5 @@ def preconditioner_of_rules(
 
 def weighted_pairs(settings: Settings, population: Population, n_agents: int) -> float:
     """Interpolated pairs of all agents, times the weight that the objective gives them."""
-    if settings.unlabeled != "icr":
-        return 0.0
-    as_rows = population.n_samples - population.target.n
-    return settings.consistency * (as_rows if settings.n_pairs is None else n_agents * float(settings.n_pairs))
+    penalty = settings.penalty
+    return penalty.strength * penalty.expected_pairs(population.n_samples - population.target.n, n_agents)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,12 +34,15 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.fixed_point import Iteration, forget, recall, remember
 from dsfr.training.messages import pack, scalar, unpack, unpack_basis
+from dsfr.training.penalties import penalty_in
 from dsfr.training.rounds import WEIGHTS, Observer, Patience
-from dsfr.training.scaling.survey import Population
-from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
 from dsfr.training.weights.conjugate_residuals import gradient_of, preconditioner_of_rules, weighted_pairs
-from dsfr.training.weights.statistics import own_statistics, pair_gram
+from dsfr.training.weights.problem import Problem
+from dsfr.training.weights.statistics import own_statistics
+
+if TYPE_CHECKING:
+    from dsfr.training.solvers import ADMM
 
 MEMORY = 40
 """Rounds that acceleration combines."""
@@ -84,18 +87,18 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     return memory, contribution
 
 
-def consensus_weights(
-    engine: Engine, settings: Settings, population: Population, broadcast: Bundle, observe: Observer
-) -> tuple[Array, bool]:
+def consensus_weights(problem: Problem, solver: ADMM) -> tuple[Array, bool]:
     """Agreed weights, and whether they are within ``tol``."""
-    told = {**broadcast, "unlabeled_weight": scalar(settings.unlabeled_weight)}
+    engine, settings = problem.engine, problem.settings
+    told = {**problem.broadcast, "unlabeled_weight": scalar(settings.penalty.strength)}
     # Wavelets do not say where the rows are, and a preconditioner for rows anywhere takes more rounds than none.
-    if not isinstance(settings.penalty, Real) and settings.basis == "rules":
-        told |= _typical_agent(settings, population, engine.n_agents)
+    if solver.fixed_penalty is None and settings.basis == "rules":
+        told |= _typical_agent(problem)
     extent = engine.sum("prepare_weights", told)
-    penalty = _start_penalty(settings, extent, len(engine.present))
+    penalty = solver.fixed_penalty or _start_penalty(extent, settings.ridge_value, len(engine.present))
     with single_threaded_blas():
-        return _Solve(engine, settings, observe, _preconditioner(told, settings.seed), penalty).run()
+        preconditioner = _preconditioner(told, settings.seed)
+        return _Solve(engine, solver, settings.ridge_value, problem.observe, preconditioner, penalty).run()
 
 
 @dataclass(slots=True)
@@ -103,7 +106,8 @@ class _Solve:
     """The coordinator's side; stops on the gradient of the pooled objective, which bounds the error of the weights."""
 
     engine: Engine
-    settings: Settings
+    solver: ADMM
+    ridge: float
     observe: Observer
     preconditioner: Preconditioner
     penalty: float
@@ -117,19 +121,18 @@ class _Solve:
 
     def __post_init__(self) -> None:
         # New pairs every round are a new map every round: there is nothing to combine.
-        accelerated = bool(self.settings.acceleration) and not self.settings.redraws_pairs
+        accelerated = self.solver.acceleration is not None and not self.solver.refresh_pairs
         self.consensus = self.previous = np.zeros(len(self.preconditioner.root))
         self.iteration = Iteration(MEMORY if accelerated else 0)
         self.patience = Patience(self.engine)
-        ridge = self.settings.ridge * np.eye(len(self.consensus))
-        self.agreement = RidgeConsensus(self.preconditioner.curvature(ridge))
+        self.agreement = RidgeConsensus(self.preconditioner.curvature(self.ridge * np.eye(len(self.consensus))))
 
     def run(self) -> tuple[Array, bool]:
         """Rounds until the consensus is within ``tol``, or there have been enough."""
-        while self.round < self.settings.max_rounds:
+        while self.round < self.solver.max_rounds:
             self.round += 1
             asked = self.preconditioner.weights(self.consensus)
-            if self._iterate(asked) <= self.settings.tol and self.patience.ends():
+            if self._iterate(asked) <= self.solver.tol and self.patience.ends():
                 return asked, True
         return self.preconditioner.weights(self.consensus), False
 
@@ -138,10 +141,10 @@ class _Solve:
         message = {
             "consensus": self.consensus,
             "penalty": scalar(self.penalty),
-            "relaxation": scalar(self.settings.relaxation),
+            "relaxation": scalar(self.solver.relaxation),
             **self.iteration.message(),
         }
-        if self.settings.redraws_pairs:
+        if self.solver.refresh_pairs:
             message["redraw"] = np.asarray(self.round, dtype=np.int64)
         sums = self.engine.sum("weight_consensus", message)
         state_sum = self.iteration.receive(sums, self.engine.present)
@@ -157,14 +160,13 @@ class _Solve:
         return self._tell(asked, sums, primal, dual)
 
     def _tell(self, asked: Array, sums: Bundle, primal: float, dual: float) -> float:
-        ridge = self.settings.ridge
-        objective = float(sums["objective"]) + ridge / 2 * float(asked @ asked)
-        bound = relative_error_bound(sums["gradient"] + ridge * asked, asked, ridge)
+        objective = float(sums["objective"]) + self.ridge / 2 * float(asked @ asked)
+        bound = relative_error_bound(sums["gradient"] + self.ridge * asked, asked, self.ridge)
         self.observe(RoundInfo(WEIGHTS, self.round, objective, primal, dual, bound))
         return bound
 
     def _balanced(self, primal: float, dual: float) -> float:
-        if self.settings.penalty == "balanced" and 1 < self.round <= MAX_BALANCING:
+        if self.solver.penalty == "balanced" and 1 < self.round <= MAX_BALANCING:
             return balanced_penalty(self.penalty, primal, dual)
         return self.penalty
 
@@ -178,14 +180,12 @@ def _extent(curvature: Array, preconditioner: Preconditioner | None) -> Bundle:
     return {"smallest": scalar(extremes[0]), "largest": scalar(extremes[1])}
 
 
-def _start_penalty(settings: Settings, extent: Bundle, n_agents: int) -> float:
-    """The paper's ``rho_p`` if it is given, else one from the mean curvatures of the agents' problems."""
-    if isinstance(settings.penalty, Real):
-        return float(settings.penalty)
+def _start_penalty(extent: Bundle, ridge: float, n_agents: int) -> float:
+    """A penalty from the mean curvatures of the agents' problems."""
     mean = {name: float(total) / n_agents for name, total in extent.items()}
     if "size" in mean:
         return curvature_penalty(mean["size"] or 1.0, mean["mean"] or 1.0)
-    return spectral_penalty(mean["largest"] or 1.0, mean["smallest"], settings.ridge, n_agents)
+    return spectral_penalty(mean["largest"] or 1.0, mean["smallest"], ridge, n_agents)
 
 
 def _preconditioner(told: Bundle, seed: int) -> Preconditioner:
@@ -212,18 +212,19 @@ def _preconditioner_of(message: tuple[tuple[str, tuple[int, ...], bytes], ...], 
     )
 
 
-def _typical_agent(settings: Settings, population: Population, n_agents: int) -> Bundle:
+def _typical_agent(problem: Problem) -> Bundle:
     """Labelled rows, weighted pairs and ridge of an agent if all had the same."""
+    settings, population, n_agents = problem.settings, problem.population, problem.engine.n_agents
     return {
         "labeled_each": scalar(population.target.n / n_agents),
         "pairs_each": scalar(weighted_pairs(settings, population, n_agents) / n_agents),
-        "ridge_share": scalar(settings.ridge / n_agents),
+        "ridge_share": scalar(settings.ridge_value / n_agents),
     }
 
 
 def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
     """New pairs as Algorithm 2 has them; the factor is of the old ones and goes."""
-    gaps = pair_gram(shard, memory, memory, unpack_basis(memory), repeat=round_number)
+    gaps = penalty_in(memory).gram(shard, memory, memory, unpack_basis(memory), repeat=round_number)
     curvature = memory["gram"] + float(memory["unlabeled_weight"]) * gaps
     kept = {name: array for name, array in memory.items() if name != "factor"}
     return {**kept, "curvature": curvature}

@@ -1,0 +1,118 @@
+"""The automatic mode: everything is chosen from the training data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from dsfr.estimators.engines import EngineChoice
+from dsfr.estimators.sfr import SFRRegressor
+from dsfr.training import ICR, FuzzyRules, Sums
+from dsfr.training.component import Component
+from dsfr.training.penalties import UnlabeledPenalty
+from dsfr.training.scaling.scalings import Scaling
+from dsfr.training.solvers import Solver
+
+
+class AutoSFRRegressor(SFRRegressor):
+    """Semi-supervised fuzzy regression that chooses everything from the training data, and knows how sure it is.
+
+    Rule bases of several numbers of rules are trained one after the other, on features stretched by their relevance,
+    and averaged. Every choice is the default of a parameter: one that is given takes its place.
+
+    Parameters
+    ----------
+    n_rules : int, default=5
+        Smallest number of rules that is tried.
+    n_models : int or "auto", default="auto"
+        Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
+        different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
+        its chance variation) or are stacked on leave-one-out predictions (``tune="loo"``). "auto" takes three numbers
+        of rules, and more while they help. `explain` shows the strongest. 1 gives the model that people read best.
+    rules : FuzzyRules or {"auto", "gaussian"}, default="auto"
+        "auto": ``FuzzyRules(width_scale=1.5, firing="mean")``.
+    relevance : {"evidence", "slopes", None}, default="evidence"
+        "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
+        trained three times for that. "evidence" does so by how much labels speak for bends along each feature, in one
+        more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
+        differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
+    unlabeled : ICR, Graph, {"auto", "icr", "graph"} or None, default="auto"
+        "auto": ``ICR(pairs="local")``.
+    ridge : float, default=None
+        As in `SFRRegressor`; a number needs ``tune=None``.
+    tune : {"evidence", "loo", None}, default="evidence"
+        As in `SFRRegressor`; several models need it.
+    scaling : RangeScaling, RobustScaling or {"range", "robust"}, default="robust"
+        As in `SFRRegressor`.
+    uncertainty : bool, default=True
+        As in `SFRRegressor`.
+    solver : Sums, Conjugate, ADMM, FewRounds, Decentralized or a shorthand, default="auto"
+        "auto": ``Sums(tol=1e-2)``. Tuning and uncertainty need a solver that sums statistics.
+    n_agents, engine, precision, on_round, random_state
+        As in `SFRRegressor`.
+
+    Attributes
+    ----------
+    model_, rules_, n_rounds_, history_, ledger_, termination_, tuned_, agents_, present_, n_features_in_, \
+    feature_names_in_
+        As in `SFRRegressor`.
+    models_ : list of dict
+        With several models: share in the average, agreement with it (R^2 over all rows), number of rules,
+        ``width_scale``, whether pairs are near ones, ridge, weight of the penalty, and score (log evidence, or its
+        like) of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dsfr import AutoSFRRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (300, 2))
+    >>> y = np.sin(X[:, 0])
+    >>> y[40:] = np.nan  # 40 labelled rows, 260 unlabelled; the second feature does not matter
+    >>> model = AutoSFRRegressor(random_state=0).fit(X, y)
+    >>> round(model.score(X, np.sin(X[:, 0])), 1)
+    1.0
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Component]]] = {
+        "rules": {"auto": FuzzyRules(width_scale=1.5, firing="mean")},
+        "unlabeled": {"auto": ICR(pairs="local")},
+        "solver": {"auto": Sums(tol=1e-2)},
+    }
+
+    def __init__(
+        self,
+        n_rules: int = 5,
+        *,
+        n_models: int | str = "auto",
+        rules: str | FuzzyRules = "auto",
+        relevance: str | None = "evidence",
+        unlabeled: str | UnlabeledPenalty | None = "auto",
+        ridge: float | None = None,
+        tune: str | None = "evidence",
+        scaling: str | Scaling = "robust",
+        uncertainty: bool = True,
+        n_agents: int = 1,
+        solver: str | Solver = "auto",
+        engine: str | EngineChoice = "in-process",
+        precision: str = "double",
+        on_round: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_rules,
+            rules=rules,
+            unlabeled=unlabeled,
+            ridge=ridge,
+            tune=tune,
+            scaling=scaling,
+            uncertainty=uncertainty,
+            n_agents=n_agents,
+            solver=solver,
+            engine=engine,
+            precision=precision,
+            on_round=on_round,
+            random_state=random_state,
+        )
+        self.n_models = n_models
+        self.relevance = relevance

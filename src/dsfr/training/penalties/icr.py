@@ -1,0 +1,113 @@
+"""Interpolation consistency regularisation, the penalty of the paper's SFR-ICR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.features.basis import Basis
+from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, POOL_ROWS, PairDraw, gap_gram, near_pairs
+from dsfr.core.scaling.affine import scale_features
+from dsfr.storage.bundles import Bundle
+from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.component import count, number, one_of, parameter
+from dsfr.training.messages import scalar, told_ranges
+from dsfr.training.penalties.penalty import UnlabeledPenalty
+from dsfr.training.rows import pick
+from dsfr.training.shard import Purpose, Shard
+
+AS_MANY_AS_ROWS = -1
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ICR(UnlabeledPenalty):
+    """Interpolation consistency: predictions between two unlabelled rows should lie between their predictions.
+
+    ``P = B'B`` with one row ``H(mix u + (1 - mix) v) - mix H(u) - (1 - mix) H(v)`` for every pair of rows u, v.
+
+    Parameters
+    ----------
+    weight : float, default=None
+        Weight of the penalty (gamma in the paper). None: 0.1, or what ``tune`` chooses.
+    n_pairs : int, default=None
+        Pairs per agent, used raw as in the paper. None: as many as the agent has unlabelled rows, at most 10,000 and
+        rescaled beyond.
+    pairs : {"random", "local"}, default="random"
+        Pairs of any two rows; or of near ones, which penalises local bends only. The penalty is rescaled, so that a
+        model of constant curvature pays about the same for both.
+    mix_concentration : float, default=0.75
+        Mixing shares are drawn from Beta(mix_concentration, mix_concentration).
+    """
+
+    shorthand: ClassVar[str] = "icr"
+    key: ClassVar[str] = "n_pairs"
+    default_weight: ClassVar[float] = 0.1
+    is_drawn: ClassVar[bool] = True
+
+    n_pairs: int | None = parameter(
+        None, count(1, "a whole number >= 1, or None for as many as unlabelled rows", or_none=True)
+    )
+    pairs: str = parameter("random", one_of("random", "local"))
+    mix_concentration: float = parameter(0.75, number(0, "a number > 0; 0.75 is the default, the paper gives none"))
+
+    @property
+    def concentration(self) -> float:
+        """Concentration of the mixing shares."""
+        return self.mix_concentration
+
+    @property
+    def has_near_pairs(self) -> bool:
+        """Whether pairs of near rows are compared."""
+        return self.pairs == "local"
+
+    def message(self) -> Bundle:
+        """Number of pairs, concentration of the mixing shares, and whether pairs are near ones."""
+        n_pairs = AS_MANY_AS_ROWS if self.n_pairs is None else self.n_pairs
+        near = {"near": scalar(1.0)} if self.has_near_pairs else {}
+        return {
+            "n_pairs": np.asarray(n_pairs, dtype=np.int64),
+            "mix_concentration": scalar(self.mix_concentration),
+            **near,
+        }
+
+    @classmethod
+    def from_message(cls, told: Bundle) -> Self:
+        """The penalty of a broadcast."""
+        n_pairs = int(told["n_pairs"])
+        return cls(
+            n_pairs=None if n_pairs == AS_MANY_AS_ROWS else n_pairs,
+            pairs="local" if "near" in told else "random",
+            mix_concentration=float(told["mix_concentration"]),
+        )
+
+    def gram(self, shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
+        """``B'B`` of freshly drawn pairs: their numbers are drawn first, so that one pass finds the rows."""
+        n_unlabeled = shard.n_samples - shard.rows.n_labeled
+        draw = PairDraw(self.n_pairs, self.mix_concentration)
+        rng = shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat or int(told.get("variation", 0)))
+        pairs = draw.pairs(n_unlabeled, rng)
+        near = self.has_near_pairs and n_unlabeled > 0
+        pool = rng.integers(n_unlabeled, size=POOL_ROWS) if near else np.empty(0, dtype=np.int64)
+        wanted, pairs, pool = pairs.compact(pool)
+        X = scale_features(pick(shard.rows, wanted, unlabeled=True), told_ranges(memory, told))
+        factor = draw.weight(n_unlabeled)
+        with single_threaded_blas():
+            if near:
+                pairs, rescaling = near_pairs(X, pairs, pool, told.get("stretch"))
+                factor *= rescaling
+            return factor * gap_gram(X, pairs, basis)
+
+    def expected_pairs(self, n_unlabeled: float, n_agents: int) -> float:
+        """Pairs of all agents."""
+        return n_unlabeled if self.n_pairs is None else n_agents * float(self.n_pairs)
+
+    def drawn_pairs(self, n_unlabeled: int) -> int:
+        """Pairs of one agent."""
+        return min(n_unlabeled, MAX_DEFAULT_PAIRS) if self.n_pairs is None else self.n_pairs
+
+    def alternative(self) -> Self:
+        """Near pairs for random ones, and the other way round."""
+        return replace(self, pairs="random" if self.has_near_pairs else "local")

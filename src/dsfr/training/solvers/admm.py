@@ -1,0 +1,134 @@
+"""Consensus ADMM for clusters (DFCM) and weights (DICR), the paper's solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, ClassVar
+
+from dsfr.core.arrays import Array
+from dsfr.engines import Engine
+from dsfr.training.clustering import dfcm
+from dsfr.training.component import TRUE_OR_FALSE, Rule, number, one_of, parameter
+from dsfr.training.legs import Leg, Shape, leg
+from dsfr.training.penalties import UnlabeledPenalty
+from dsfr.training.rounds import Observer
+from dsfr.training.scaling.survey import Population
+from dsfr.training.solvers.solver import IterativeSolver
+from dsfr.training.weights import dicr
+from dsfr.training.weights.problem import Problem, Solution
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
+
+_POSITIVE = number(0, "a number > 0")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ADMM(IterativeSolver):
+    """Consensus ADMM: agents solve their own problems and agree on one solution round by round.
+
+    Clusters are agreed on by DFCM and weights by DICR, the paper's Algorithms 1 and 2. ``ADMM(acceleration=None,
+    penalty=0.1, cluster_penalty=0.1)`` is the iteration of the paper's experiments.
+
+    Parameters
+    ----------
+    penalty : float, "balanced" or None, default=None
+        ADMM penalty of the weights (rho_p). None: from the curvatures of the agents' problems, preconditioned by the
+        rules. "balanced": from there, doubled or halved when one residual is ten times the other.
+    cluster_penalty : float, default=None
+        ADMM penalty of the clustering (rho_s). None: the mean membership mass of a cluster at an agent, doubled
+        whenever the agents stop getting closer.
+    relaxation : float, default=1.0
+        Over-relaxation of the weights, between 0 and 2; 1 is none.
+    acceleration : {"anderson", None}, default="anderson"
+        Anderson acceleration from sums over agents, or plain ADMM.
+    refresh_pairs : bool, default=False
+        Draw new pairs in every round, as the paper's Algorithm 2 prints it. The target then moves, and the solve runs
+        until ``max_rounds``.
+    tol : float, default=1e-4
+        Stop when agents agree and no center would move, both to ``tol``, and when the weights are provably within
+        ``tol`` (relative) of the pooled solution.
+    max_rounds : int, default=10000
+        Most rounds of clustering, and most rounds of solving.
+    """
+
+    shorthand: ClassVar[str] = "admm"
+    usual_rounds: ClassVar[tuple[int, int]] = (20, 20)
+
+    penalty: float | str | None = parameter(
+        None,
+        Rule(
+            lambda value: value is None or value == "balanced" or _POSITIVE.holds(value),
+            "a number > 0 (the paper uses 0.1), 'balanced', or None for one from the curvature of the problem",
+        ),
+    )
+    cluster_penalty: float | None = parameter(
+        None,
+        number(0, "a number > 0 (the paper uses 0.1), or None to follow the mean cluster mass", or_none=True),
+    )
+    relaxation: float = parameter(
+        1.0,
+        Rule(lambda value: _POSITIVE.holds(value) and value < 2, "a number > 0 and < 2; 1 is plain ADMM, 1.6 is usual"),
+    )
+    acceleration: str | None = parameter("anderson", one_of("anderson", None))
+    refresh_pairs: bool = parameter(False, TRUE_OR_FALSE)
+
+    @property
+    def accelerates_clustering(self) -> bool:
+        """Whether a single agent takes L-BFGS steps, and not the textbook's."""
+        return self.acceleration is not None
+
+    @property
+    def fixed_penalty(self) -> float | None:
+        """The ADMM penalty of the weights, if it is a number."""
+        return float(self.penalty) if isinstance(self.penalty, Real) else None
+
+    def accepts(self) -> Mapping[str, Rule]:
+        """No tuning and no uncertainty; and with ``refresh_pairs`` a penalty whose pairs are drawn."""
+        redrawn = Rule(_is_drawn, "a penalty of drawn pairs such as 'icr', because refresh_pairs=True draws them again")
+        return {**super().accepts(), **({"unlabeled": redrawn} if self.refresh_pairs else {})}
+
+    def agree_centers(
+        self, engine: Engine, settings: Settings, population: Population, start: Array, observe: Observer
+    ) -> tuple[Array, bool]:
+        """Centers by DFCM."""
+        return dfcm.consensus_centers(engine, settings.n_rules, self, population, start, observe)
+
+    def agree_weights(self, problem: Problem) -> Solution:
+        """Weights by DICR."""
+        return Solution(*dicr.consensus_weights(problem, self))
+
+    def unused_by_one_agent(self) -> str:
+        """New pairs need rounds."""
+        if not self.refresh_pairs:
+            return ""
+        return (
+            "refresh_pairs=True had no effect: a single agent solves for the weights once, so pairs are drawn once. "
+            "Use several agents, or leave it out."
+        )
+
+    def center_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
+        """Messages of DFCM."""
+        mix = _mean_mix(rounds, dfcm.MEMORY if self.acceleration else 0)
+        up = 2 * shape.centers + (mix + 1) + shape.cluster_sums + 2
+        yield leg("cluster_consensus", "sum", rounds, shape.centers + 2 + mix, up, exact=False)
+
+    def weight_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
+        """Messages of DICR."""
+        p, redraw = shape.n_weights, int(self.refresh_pairs)
+        typical = 3 if self.fixed_penalty is None and shape.has_rules else 0
+        yield leg("prepare_weights", "sum", 1, shape.problem + 1 + typical, 2)
+        mix = _mean_mix(rounds, dicr.MEMORY if self.acceleration and not redraw else 0)
+        yield leg("weight_consensus", "sum", rounds, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
+
+
+def _is_drawn(penalty: UnlabeledPenalty | None) -> bool:
+    return penalty is not None and penalty.is_drawn
+
+
+def _mean_mix(rounds: int, memory: int) -> int:
+    """Weights of past images in a message, on average: one more every round until the memory is full."""
+    lengths = [min(number, memory + 1) for number in range(1, rounds + 1)]
+    return round(sum(lengths) / max(len(lengths), 1))

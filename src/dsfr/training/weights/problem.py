@@ -1,0 +1,66 @@
+"""The problem of the weights, and its solution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.relevance.slope_shrinkage import unshrunk_factor
+from dsfr.core.solve.cholesky import cholesky
+from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.statistics import Statistics
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.rounds import Observer
+from dsfr.training.scaling.survey import Population
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """All that a solver needs to agree on weights."""
+
+    engine: Engine
+    settings: Settings
+    population: Population
+    broadcast: Bundle
+    """What agents must know: basis, mean and unit of the target, penalty on unlabelled rows."""
+    shares: Array | None
+    """Shares of the rows that rules have, where they are known."""
+    observe: Observer
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Agreed weights."""
+
+    weights: Array
+    converged: bool = True
+    tuned: Tuned | None = None
+    """What was chosen from the labels, if anything was."""
+    statistics: Statistics | None = None
+    """The sums that the weights come from, if they do."""
+    unlabeled_weight: float = 0.0
+    ridge: float = 0.0
+    tied: Array | None = None
+    """Maps the weights that the ridge sees to those of the lines, see `slope_shrinkage`; None: they are the same."""
+
+    def factor(self) -> Array:
+        """Upper Cholesky factor of the system that was solved.
+
+        Raises
+        ------
+        ValueError
+            If agents did not share their statistics.
+        """
+        if self.statistics is None:
+            raise ValueError("only weights from summed statistics have a system to factor: take solver='sums'")
+        seen = self.statistics if self.tied is None else self.statistics.mapped(self.tied)
+        curvature = seen.quadratic(self.unlabeled_weight).curvature
+        factor = cholesky(curvature + self.ridge * np.eye(len(self.weights)))
+        return factor if self.tied is None else unshrunk_factor(factor, self.tied)
