@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
 
 import dsfr
-from dsfr import SFRRegressor
+from dsfr import AutoSFRRegressor, InProcess
 from dsfr.core.arrays import SUM_ROWS
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, Settings, make_shards, train
@@ -165,10 +165,10 @@ def test_what_one_training_has_found_is_forgotten_by_the_next():
 def test_a_table_joined_with_itself_gives_the_same_model_over_owners(topology):
     X, _, y = make_table(5, n_rows=90, n_labels=40)
     owners = owners_of(5, len(y), 3)
-    told = {"auto": True, "n_models": 2, "topology": topology, "random_state": 0}
-    once = SFRRegressor(**told).fit(X, y, agents=owners)
+    told = {"n_models": 2, "engine": InProcess(topology=topology), "random_state": 0}
+    once = AutoSFRRegressor(**told).fit(X, y, agents=owners)
     with pytest.warns(UserWarning, match="90 of 180 rows are duplicates"):
-        joined = SFRRegressor(**told).fit(np.r_[X, X], np.r_[y, y], agents=np.r_[owners, owners])
+        joined = AutoSFRRegressor(**told).fit(np.r_[X, X], np.r_[y, y], agents=np.r_[owners, owners])
     np.testing.assert_array_equal(joined.predict(X), once.predict(X))
     np.testing.assert_array_equal(joined.predict_interval(X), once.predict_interval(X))
     assert (once.n_duplicates_, joined.n_duplicates_) == (0, 90)
@@ -177,10 +177,10 @@ def test_a_table_joined_with_itself_gives_the_same_model_over_owners(topology):
 def test_duplicates_that_stream_from_files_count_once(tmp_path):
     X, _, y = make_table(6, n_rows=80, n_labels=30)
     folder = write_files(tmp_path / "table", np.r_[X, X], np.r_[y, y])
-    told = {"auto": True, "n_models": 2, "random_state": 0}
+    told = {"n_models": 2, "random_state": 0}
     with pytest.warns(UserWarning, match="80 of 160 rows are duplicates"):
-        streamed = SFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
-    once = SFRRegressor(**told).fit(X, y)
+        streamed = AutoSFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
+    once = AutoSFRRegressor(**told).fit(X, y)
     np.testing.assert_array_equal(streamed.model_.predict_rows(X), once.model_.predict_rows(X))
 
 
@@ -204,10 +204,10 @@ def test_diabetes_joined_with_itself_is_predicted_as_before(n_agents):
     order = np.random.default_rng(0).permutation(len(t))
     y = np.where(np.isin(np.arange(len(t)), order[:50]), t, np.nan)
     seen, test = np.sort(np.r_[order[:50], order[192:]]), order[50:192]
-    told = {"auto": True, "n_agents": n_agents, "random_state": 0}
-    once = SFRRegressor(**told).fit(X[seen], y[seen])
+    told = {"n_agents": n_agents, "random_state": 0}
+    once = AutoSFRRegressor(**told).fit(X[seen], y[seen])
     with pytest.warns(UserWarning, match="duplicates"):
-        joined = SFRRegressor(**told).fit(np.r_[X[seen], X[seen]], np.r_[y[seen], y[seen]])
+        joined = AutoSFRRegressor(**told).fit(np.r_[X[seen], X[seen]], np.r_[y[seen], y[seen]])
     width = once.model_.half_width(0.9)
     if n_agents == 1:
         np.testing.assert_array_equal(joined.predict(X), once.predict(X))
