@@ -1,15 +1,15 @@
 """`AutoSFRRegressor` against what a user would pick instead, on the same few labels; nothing sees a test row.
 
 Mean test NRMSE over repetitions of 5 folds, those of the reproduction for the paper's data sets. Peers of scikit-learn
-have the labelled rows only (features standardised where that matters) and choose what they choose on these: RidgeCV by
+have only the labelled rows (features standardised where that matters) and choose their parameters on these: RidgeCV by
 leave-one-out, Gaussian processes (RBF; and one length scale per feature plus a linear kernel) by marginal likelihood,
 up to 1,500 labels; forests of 200 trees and boosting, otherwise with their defaults. "SFR-ICR" is the paper's method,
 its grid chosen by leave-one-out on the training labels, read from the stored reproduction (50 labels). Two tables are
-not the paper's: diabetes (bundled with scikit-learn) and Friedman's first function (2,000 rows). What `auto` does was
-chosen on other tables (docs/adr/0012); how an earlier version did on these seven was known. Mean ranks are among the
-methods that ran on all tables, SFR-ICR and several agents apart. "paired" is the mean difference of `auto` to a peer on
-the same folds, with its standard error, and "better" the share of folds on which `auto` is better. Coverage is that of
-90% intervals on test rows. Every row is stored with the commit that it ran on.
+not the paper's: diabetes (bundled with scikit-learn) and Friedman's first function (2,000 rows). The parts of `auto`
+were chosen on other tables (docs/adr/0012); the results of an earlier version on these seven were known. Mean ranks are
+among the methods that ran on all tables, without SFR-ICR and several agents. "paired" is the mean difference of `auto`
+to a peer on the same folds, with its standard error, and "better" the share of folds on which `auto` is better.
+Coverage is that of 90% intervals on test rows. Every row is stored with the commit that it ran on.
 
     python -m benchmarks.accuracy [--labels 20 50 100 500 all] [--repetitions N] [--jobs 2] [--render]
 """

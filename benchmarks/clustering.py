@@ -1,7 +1,8 @@
 """Rounds of clustering until a step of pooled fuzzy c-means moves no center by more than 1e-4.
 
-Rows spread evenly over the agents, 5 rules, fuzzifier 1.1; median and most of ten draws of the owners, from the same
-starts. Agents of ADMM (DFCM) must also agree to 1e-4. Stopped at 300 rounds. The aim is at most 60 for the default.
+Rows are divided evenly between agents, 5 rules, fuzzifier 1.1; median and maximum over ten random divisions, from the
+same start centers. Agents of ADMM (DFCM) must also agree to 1e-4. Stopped at 300 rounds. The aim is at most 60 for the
+default.
 
     python -m benchmarks.clustering [--draws 10]
 """
@@ -30,11 +31,11 @@ VARIANTS = {
     DEFAULT: Conjugate(max_rounds=MAX_ROUNDS),
 }
 AMONG_MANY = ("ADMM, Anderson", "sums, plain", DEFAULT)
-"""What is run with many agents too: plain ADMM takes long, and rarely ends."""
+"""Variants that also run with many agents; plain ADMM takes long and rarely converges."""
 
 
 def rounds(name: str, n_agents: int, solver: Solver, draws: int) -> list[int]:
-    """Rounds for some draws of the owners."""
+    """Rounds for several random divisions of the rows."""
     counts = []
     for seed in range(draws):
         engine = InProcessEngine(situation(name, n_agents, seed), TASKS)

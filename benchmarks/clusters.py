@@ -1,9 +1,9 @@
-"""What a training takes on clusters of 10, 100 and 1,000 nodes: the model, with the sizes of messages and a timed row.
+"""Cost model of training on clusters of 10, 100 and 1,000 nodes, from sizes of messages and the measured time per row.
 
-Computing is passes over the rows times rows per node times the seconds of a row (timed here, on one thread); every
-round but those of ADMM for the weights is a pass. An ``Allreduce`` of B bytes over P nodes is taken to be 2 log2(P)
-steps of latency + B / (2 bandwidth). Rounds are those that ``dsfr plan`` assumes. Left out: the start, which one agent
-finds alone from some of its rows, reading files, and nodes that are slower than others.
+Computing time is the number of passes times rows per node times the time per row (measured here, on one thread); every
+round is a pass, except those of the iterative solver for the weights. An ``Allreduce`` of B bytes over P nodes is taken
+to be 2 log2(P) steps of latency + B / (2 bandwidth). Rounds are those that ``dsfr plan`` assumes. Not included: the
+start centers, which one agent computes from some of its rows, reading files, and nodes of different speed.
 
     python -m benchmarks.clusters
 """
@@ -31,7 +31,7 @@ ROUNDS = {"sums": (20, 1), "conjugate": (20, 30)}
 
 
 def allreduce_seconds(n_bytes: float, n_nodes: int) -> float:
-    """Time of a sum over all nodes, there and back along a binary tree."""
+    """Time of a sum over all nodes, up and down a binary tree."""
     if n_nodes == 1:
         return 0.0
     return 2.0 * math.ceil(math.log2(n_nodes)) * (LATENCY + n_bytes / 2.0 / BANDWIDTH)

@@ -1,4 +1,4 @@
-"""What `benchmarks.engines` measures, on one engine: started once per engine and number of processes, prints JSON.
+"""Worker of `benchmarks.engines`: measures one engine with one number of processes and prints JSON.
 
 [mpiexec -n 2] python -m benchmarks.engine_worker ENGINE N_PROCESSES rounds N_FLOATS
 [mpiexec -n 2] python -m benchmarks.engine_worker ENGINE N_PROCESSES consensus N_WEIGHTS
@@ -27,7 +27,7 @@ SETTINGS = Settings(solver=Sums(max_rounds=12), n_rules=5, seed=0)
 
 
 def make_shard(name: str, n_rows: int) -> Shard:
-    """Rows of one agent; drawn, so that every process can make its own."""
+    """Random rows of one agent, which every process can generate."""
     rng = np.random.default_rng([7, int(name)])
     X = rng.uniform(-1.0, 1.0, (n_rows, N_FEATURES))
     y = np.where(np.arange(n_rows) < max(n_rows // 100, 1), np.sin(3.0 * X[:, 0]) + X[:, 1], np.nan)
@@ -39,13 +39,13 @@ def make_vector(name: str, n_floats: int) -> np.ndarray:
 
 
 def add_vector(shard: np.ndarray, memory: dict, told: dict) -> tuple[dict, dict]:
-    """A task that computes next to nothing."""
+    """A task with almost no computation."""
     return memory, {"sum": shard + told["x"]}
 
 
 @contextmanager
 def open_engine(kind: str, n_processes: int, make: Callable, names: list[str], size: int, tasks: Any) -> Iterator[Any]:
-    """An engine over agents with the given names; over MPI they go to ranks by turns."""
+    """An engine over agents with the given names; over MPI they are assigned to ranks in turn."""
     if kind == "inprocess":
         yield InProcessEngine({name: make(name, size) for name in names}, tasks)
     elif kind == "mpi":
@@ -96,7 +96,7 @@ def time_consensus(kind: str, n_processes: int, n_weights: int) -> dict[str, flo
 
 
 def time_fit(kind: str, n_processes: int, n_agents: int, n_rows: int, repeats: int) -> dict[str, float]:
-    """Median seconds of a training, without reading or making rows, its rounds, and a number that tells the model."""
+    """Median seconds of a training without making rows, its rounds, and a number that identifies the model."""
     names = [str(number) for number in range(n_agents)]
     with open_engine(kind, n_processes, make_shard, names, n_rows, TASKS) as engine:
         train(engine, replace(SETTINGS, solver=Sums(max_rounds=1)))  # loads and compiles, and dask makes the rows

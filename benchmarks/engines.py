@@ -1,10 +1,10 @@
-"""Seconds per round and per fit on every engine, and how they scale; one thread per process throughout.
+"""Seconds per round and per fit on every engine, and their scaling, with one thread per process.
 
 Four tables. *Consensus*: rounds of plain ADMM for 200 weights, one agent in each process. *Rounds*: one vector of 200
-floats from each process, next to nothing to compute. *Fits*: the same 80 agents, rows and rounds on every engine,
+floats from each process, with almost no computation. *Fits*: the same 80 agents, rows and rounds on every engine,
 SFR-ICR with sums. *Scaling*: 4,000,000 rows in one process against two ranks (strong), and 2,000,000 rows per rank
 (weak; a lone agent needs no start from another one, so its base is short). Clustering runs at most twelve rounds, the
-same number on every engine; "same model" says that predictions agree to 1e-8. Also written: engines.csv and
+same number on every engine; "same model" means that predictions agree to 1e-8. Also written: engines.csv and
 engines.png.
 
     python -m benchmarks.engines [--quick]
@@ -42,7 +42,7 @@ FIELDS = ("table", "engine", "processes", "agents", "rows", "rounds", "seconds",
 
 
 def measure(engine: str, n_processes: int, *what: object) -> dict[str, float]:
-    """What the worker measures on one engine."""
+    """Run the worker on one engine and return its measurements."""
     command = [sys.executable, "-m", "benchmarks.engine_worker", engine, n_processes, *what]
     if engine == "mpi":
         launcher = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
@@ -59,7 +59,7 @@ def row(table: str, engine: str, n_processes: int, agents: int, rows: int, found
 
 
 def show_rounds(table: str, title: str) -> tuple[list[dict], float]:
-    """A table of rounds, and how much longer one takes with 16 ranks than with 2."""
+    """A table of rounds, and the ratio of the times with 16 and with 2 ranks."""
     print(f"{title}\n{'engine':<12}{'processes':>10}{'ms per round':>14}")
     rows = []
     for engine, n in RUNS:

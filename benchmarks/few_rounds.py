@@ -1,4 +1,4 @@
-"""Test error of training in six rounds against many: 10 label draws, four ways of spreading rows over five owners.
+"""Test error of training in six rounds against many: 10 draws of labels, four partitions of the rows over five agents.
 
 "ratio" is the mean error of ``solver="few-rounds"`` over that of ``solver="sums"`` with converged clusters, on the same
 folds, labels and owners, with the standard error of the paired difference; "spread" the mean ratio of the objectives of

@@ -1,7 +1,7 @@
 """Seconds of one SFR-ICR fit with as many pairs as rows, on one core.
 
-scikit-learn's gradient boosting stands beside it as a yardstick of the machine, not as equal work: it learns from all
-17,290 labels, SFR-ICR from 50 and the unlabelled rest.
+scikit-learn's gradient boosting is measured to show the speed of the machine; it is not the same work: it learns from
+all 17,290 labels, SFR-ICR from 50 and the unlabelled rest.
 
     DSFR_DATA_HOME=... python -m benchmarks.fit_time
 """

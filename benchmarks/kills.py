@@ -1,9 +1,9 @@
 """Twenty random kills per engine: ``dsfr fit`` with a checkpoint, one process of which is killed at a random round.
 
-A kill hits the coordinator (rank 0; dask's client) or an agent (another rank; a dask worker) by turns, when the journal
-has reached a random length. Counted is what follows: the job goes on to its end by itself (dask, a worker), or ends
-with an error, and is resumed (MPI: on three ranks instead of four). The model must be that of an undisturbed run
-(predictions within 1e-8), no job may hang, and no process may be left.
+Kills alternate between the coordinator (rank 0; dask's client) and an agent (another rank; a dask worker), when the
+journal has reached a random length. Then either the job continues by itself (dask, a worker), or it ends with an error
+and is resumed (MPI: on three ranks instead of four). The model must equal that of an undisturbed run (predictions
+within 1e-8), no job may hang, and no process may remain.
 
     python -m benchmarks.kills [--kills 20] [--engine mpi] [--seed 0]
 """
@@ -65,7 +65,7 @@ class Job:
             return False
 
     def wait(self) -> int | None:
-        """Exit code, None if the job hangs; then it is ended."""
+        """Exit code, or None if the job hangs and had to be killed."""
         try:
             return self.process.wait(timeout=LONGEST)
         except subprocess.TimeoutExpired:
@@ -83,7 +83,7 @@ class Job:
         return len(left)
 
     def said(self) -> str:
-        """What the job has printed."""
+        """Output of the job."""
         return (self.folder / "log").read_text(errors="replace")
 
 

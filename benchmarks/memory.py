@@ -1,4 +1,4 @@
-"""Peak memory and time of a fit on ten million rows from Parquet, and that its model is the one of the rows in memory.
+"""Peak memory and time of a fit on ten million rows from Parquet; its model must equal that of the rows in memory.
 
 python -m benchmarks.memory [rows]
 """
@@ -53,7 +53,7 @@ def n_parts(n: int) -> int:
 
 
 def make_part(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows about six places; one in a hundred has a label."""
+    """Rows around six centers; one in a hundred is labelled."""
     rng = np.random.default_rng([5, number])
     size = min(PART_ROWS, n - number * PART_ROWS)
     places = np.random.default_rng(5).uniform(-1, 1, (6, 8))

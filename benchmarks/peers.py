@@ -1,6 +1,6 @@
-"""Times fuzzy c-means of other packages, in their own environment: started and asked by ``benchmarks.speed``.
+"""Measure fuzzy c-means of other packages in their own environment; started by ``benchmarks.speed``.
 
-Reads a line of JSON per question, ``{"peer", "n", "d", "k", "fuzzifier", "steps"}``; answers with seconds and centers.
+Reads one line of JSON per request, ``{"peer", "n", "d", "k", "fuzzifier", "steps"}``; replies with seconds and centers.
 """
 
 import json
@@ -23,7 +23,7 @@ def start_centers(k: int, d: int) -> np.ndarray:
 
 
 def start_memberships(X: np.ndarray, k: int, fuzzifier: float) -> np.ndarray:
-    """Memberships of the start centers: peers begin with these, and so with the same first step."""
+    """Memberships of the start centers, with which peers start, so that their first step is the same."""
     square = np.stack([((X - center) ** 2).sum(axis=1) for center in start_centers(k, X.shape[1])], axis=1)
     ratio = (square.min(axis=1, keepdims=True) / square) ** (1.0 / (fuzzifier - 1.0))
     return ratio / ratio.sum(axis=1, keepdims=True)

@@ -1,6 +1,6 @@
 """Rounds and kilobytes until the agreed weights are within 1e-2, 1e-4 and 1e-6 of the exact pooled solution.
 
-Fifty labels spread over the agents, 5 rules, consistency 0.1, as many pairs as unlabelled rows; the same rules and
+Fifty labels divided between agents, 5 rules, consistency 0.1, as many pairs as unlabelled rows; the same rules and
 pairs for every variant. The weights after a round of ADMM are the consensus it began with, else those that would be
 returned if it were the last. "stop" is the round in which a solve with tol 1e-4 says that it is done, "error" the
 relative error of the weights there, "kB" what was sent until then. A dash means not within 3000 rounds. All but the
@@ -97,7 +97,7 @@ class DirectRecorder(Recorder, InProcessEngine):
 
 
 def situation(name: str, n_agents: int, seed: int) -> dict[str, Shard]:
-    """Rows spread evenly over the agents, fifty labels in all."""
+    """Rows divided evenly between agents, with fifty labels in total."""
     X, y = load(name)
     rng = np.random.default_rng(seed)
     owners = split_evenly(len(y), n_agents, rng)

@@ -1,4 +1,4 @@
-"""Run benchmarks, keep what they print in ``benchmarks/results``, and put it into the README. Run by ``make bench``.
+"""Run benchmarks, store their output in ``benchmarks/results`` and insert it into documents. Run by ``make bench``.
 
 python -m benchmarks.run [NAME ...] [--render]
 """
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.tables import MISSED
-from dsfr.paper.experiments.machine import describe_machine
+from dsfr.paper.experiments.provenance import describe_machine
 from dsfr.storage.atomic import replacing
 
 ROOT = Path(__file__).parent.parent
@@ -50,12 +50,12 @@ def with_results(readme: str) -> str:
 
 def machine() -> str:
     """Processor and number of cores, without the name of the host."""
-    told = describe_machine()
-    return f"measured on {told['processor']}, {told['cores']} cores"
+    found = describe_machine()
+    return f"measured on {found['processor']}, {found['cores']} cores"
 
 
 def run(name: str) -> int:
-    """Run one benchmark and store what it prints, if it ran to its end; its exit code."""
+    """Run one benchmark, store its output if it ran to its end, and return its exit code."""
     command = [sys.executable, "-m", f"benchmarks.{name}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)

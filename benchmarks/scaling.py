@@ -1,7 +1,7 @@
-"""How the time of a fit grows with rows, agents and rules: fitted exponents, a table (CSV) and a picture.
+"""Growth of the time of a fit with rows, agents and rules: fitted exponents, a table (CSV) and a figure.
 
-Every fit has the same number of rounds of clustering, so that equal work is compared; one row in a hundred is labelled.
-Agents share 10,000 pairs of unlabelled rows; by default each has up to 10,000 of its own, which is shown beside it.
+Every fit has the same number of clustering rounds, so that the work is comparable; one row in a hundred is labelled.
+Agents share 10,000 pairs of unlabelled rows; the default, up to 10,000 pairs for each agent, is shown as well.
 
     python -m benchmarks.scaling [most rows]
 """
@@ -52,7 +52,7 @@ def seconds(X: np.ndarray, y: np.ndarray, n_rules: int = 5, n_agents: int = 1, n
 
 
 def exponent(sizes: list[int], times: list[float]) -> float:
-    """Slope of the line through the logarithms."""
+    """Slope of the regression line in log-log coordinates."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 

@@ -1,7 +1,7 @@
-"""Seconds of each kernel and of a whole fit beside those of other packages, on the same rows and the same work.
+"""Seconds of each kernel and of a whole fit compared with other packages, on the same rows and the same work.
 
-Each pair is timed in turns in one run, after one untimed turn of both; medians are compared. Peers that cannot live
-with this project's numpy run in a process of their own, which waits while it is not asked.
+Each pair is measured alternately in one run, after one unmeasured warm-up of both; medians are compared. Packages that
+need another version of numpy run in a separate process, which sleeps between requests.
 
     python -m benchmarks.speed [rows]
 """
@@ -49,12 +49,12 @@ class Row:
     ours: float
     theirs: float
     reach: float
-    """Most of their time that ours may take."""
+    """Largest allowed ratio of our time to theirs."""
     equal: str = ""
 
     @property
     def reached(self) -> bool:
-        """Whether ours is as fast as it should be."""
+        """Whether the ratio of the times is within the limit."""
         return self.ours <= self.reach * self.theirs
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Row:
 
 
 def in_turns(ours: Callable[[], object], theirs: Callable[[], object], repeats: int = REPEATS) -> tuple[float, float]:
-    """Median seconds of both, which may tell their own."""
+    """Median seconds of both; a function may return its own measurement."""
     times: list[tuple[float, float]] = [(_seconds(ours), _seconds(theirs)) for _ in range(repeats + 1)]
     return tuple(float(np.median(column)) for column in zip(*times[1:], strict=True))
 
@@ -89,7 +89,7 @@ class Peers:
         )
 
     def ask(self, **question: object) -> tuple[float, np.ndarray]:
-        """Seconds that a peer took, and the centers that it found."""
+        """Seconds and centers of a peer."""
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
@@ -186,7 +186,7 @@ def predict(n: int) -> Row:
 
 
 def against_numpy(n: int) -> list[Row]:
-    """Compiled kernels beside our own in numpy, which are used where numba is not installed."""
+    """Compiled kernels compared with our numpy kernels, which are used if numba is not installed."""
     X, table = rows(n, 8), []
     for fuzzifier in (2.0, 1.1):
         work = f"FCM, 5 clusters, fuzzifier {fuzzifier:g}"

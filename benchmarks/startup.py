@@ -1,4 +1,4 @@
-"""Seconds to import the package and to show the help, beside those of scikit-learn and of Python itself.
+"""Seconds to import the package and to show the help, compared with scikit-learn and with Python itself.
 
 python -m benchmarks.startup
 """

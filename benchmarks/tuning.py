@@ -1,8 +1,8 @@
-"""SFR-ICR with ridge and consistency chosen by evidence, on the folds of the reproduction, beside other ways to choose.
+"""SFR-ICR with ridge and consistency chosen by evidence and by other criteria, on the folds of the reproduction.
 
 Mean test NRMSE over 10 repetitions of 5 folds, 50 labels, 5 rules, centralised. "grid, on test" and "grid, loo" are
-read from the stored results of `dsfr reproduce`: one grid value per data set, the best on the test folds (which
-flatters), and one per fold by leave-one-out on the training labels. "evidence" sees training labels only, on the same
+read from the stored results of `dsfr reproduce`: one grid value per data set, the best on the test folds (which is
+optimistic), and one per fold by leave-one-out on the training labels. "evidence" uses training labels only, on the same
 folds. The difference is evidence minus leave-one-out, with the standard error of the paired differences.
 
     python -m benchmarks.tuning [--repetitions 10]

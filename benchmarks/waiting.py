@@ -1,9 +1,9 @@
-"""Ways to add up 200 floats from every rank, and to wait meanwhile, with as many ranks as cores and with far more.
+"""Methods of summing 200 floats over MPI ranks and of waiting, with as many ranks as cores and with many more.
 
-*allreduce*: MPI's own, tested between offers of the core. *messages*: to rank 0 and back, waiting likewise. *window*:
-in shared memory, waiting likewise. *sockets*: to rank 0 and back over Unix sockets, on which ranks sleep; with the
-numbers in them, or in a shared window. *engine*: a whole round of `MPIEngine`, and the processor time that it takes on
-a rank. All take turns in one job; medians.
+*allreduce*: MPI's own, polled between calls of ``sched_yield``. *messages*: to rank 0 and back, with the same polling.
+*window*: in shared memory, with the same polling. *sockets*: to rank 0 and back over Unix sockets, on which ranks
+sleep; the numbers are sent through the sockets, or through a shared window. *engine*: a whole round of `MPIEngine`, and
+its processor time per rank. All methods alternate in one job; medians are printed.
 
     python -m benchmarks.waiting
 """
@@ -29,7 +29,7 @@ RANKS = (2, 4, 16)
 
 
 class Ways:
-    """All ways, for one rank."""
+    """All methods, on one rank."""
 
     def __init__(self) -> None:
         from mpi4py import MPI
@@ -88,7 +88,7 @@ class Ways:
         return self._shared(own, self._look, self._flag)
 
     def sockets(self, own: np.ndarray) -> np.ndarray:
-        """To rank 0 and back, asleep meanwhile."""
+        """To rank 0 and back over sockets, sleeping."""
         if self.rank:
             self.links[0].sendall(own)
             return _received(self.links[0], own)
@@ -100,14 +100,14 @@ class Ways:
         return total
 
     def window_and_sockets(self, own: np.ndarray) -> np.ndarray:
-        """In shared memory, asleep meanwhile."""
+        """In shared memory, sleeping on sockets."""
         return self._shared(own, lambda rank: self._link(rank).recv(1), lambda rank: self._link(rank).send(b"."))
 
     def _link(self, rank: int) -> socket.socket:
         return self.links[max(rank - 1, 0)]
 
     def _shared(self, own: np.ndarray, wait_for: Callable, wake: Callable) -> np.ndarray:
-        """Numbers in the window, two places by turns; who waits for whom is up to the caller."""
+        """Sum through two alternating slots of the window; the caller decides how to wait."""
         self.turn += 1
         half = self.turn % 2
         self.numbers[self.rank][half] = own
@@ -148,7 +148,7 @@ def add_vector(shard: np.ndarray, memory: dict, told: dict) -> tuple[dict, dict]
 
 
 def measure() -> None:
-    """As a rank: print medians as JSON, on rank 0."""
+    """Run on every rank; rank 0 prints medians as JSON."""
     from dsfr.engines.mpi.engine import MPIEngine
 
     ways = Ways()

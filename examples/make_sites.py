@@ -1,7 +1,7 @@
 """Write the tables of five sites: ``python examples/make_sites.py FOLDER [--rows 20000] [--csv]``.
 
 Five weather stations measure temperature, humidity, wind and hour; the load of the grid is known for few of the hours.
-Sites differ: each has a climate of its own. Rows are drawn with a fixed seed, so that everybody gets the same tables.
+Every site has its own climate. The random seed is fixed, so the tables are always the same.
 """
 
 import argparse
@@ -38,15 +38,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--csv", action="store_true", help="write CSV instead of Parquet")
-    told = parser.parse_args()
-    told.folder.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     for number in range(N_SITES):
-        table = make_site(number, told.rows)
-        if told.csv:
-            pa.csv.write_csv(table, told.folder / f"site-{number}.csv")
+        table = make_site(number, options.rows)
+        if options.csv:
+            pa.csv.write_csv(table, options.folder / f"site-{number}.csv")
         else:
-            pa.parquet.write_table(table, told.folder / f"site-{number}.parquet")
-    print(f"{N_SITES} sites of {told.rows} rows in {told.folder}")
+            pa.parquet.write_table(table, options.folder / f"site-{number}.parquet")
+    print(f"{N_SITES} sites of {options.rows} rows in {options.folder}")
 
 
 if __name__ == "__main__":

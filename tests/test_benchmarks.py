@@ -1,4 +1,4 @@
-"""What `make bench` keeps: whole outputs, with the machine they were measured on."""
+"""`make bench` stores complete outputs with the machine they were measured on."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from benchmarks import run as benchmarks_run
 
 @pytest.fixture
 def runner(tmp_path, monkeypatch):
-    """Runs a benchmark with the given code; answers with its exit code and what is stored."""
+    """Function that runs a benchmark with the given code and returns its exit code and the stored output."""
     package = tmp_path / "benchmarks"
     (package / "results").mkdir(parents=True)
     (package / "__init__.py").write_text("")
@@ -27,7 +27,7 @@ def runner(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [0, benchmarks_run.MISSED])
-def test_results_are_stored_with_the_machine_also_where_a_target_is_missed(runner, code):
+def test_results_are_stored_with_the_machine_even_if_a_target_is_missed(runner, code):
     ended, stored = runner(f"print('a 1')\nprint('b 2')\nraise SystemExit({code})")
     assert ended == code
     assert stored == f"a 1\nb 2\n\n{benchmarks_run.machine()}\n"
@@ -42,8 +42,8 @@ def test_the_output_of_a_crashed_benchmark_is_not_stored(runner, crash, capfd):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the model of the processor is read from /proc/cpuinfo")
-def test_the_machine_is_told_by_processor_and_cores_and_not_by_name():
-    told = benchmarks_run.machine()
-    assert told.endswith(f", {os.cpu_count()} cores")
-    assert len(told.split(",")[0]) > len("measured on ")
-    assert socket.gethostname() not in told.replace(",", "").split()
+def test_the_machine_is_described_without_its_host_name():
+    described = benchmarks_run.machine()
+    assert described.endswith(f", {os.cpu_count()} cores")
+    assert len(described.split(",")[0]) > len("measured on ")
+    assert socket.gethostname() not in described.replace(",", "").split()

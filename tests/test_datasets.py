@@ -1,4 +1,4 @@
-"""Data sets: found, checked, downloaded, generated; labels hidden and rows spread over owners."""
+"""Data sets: location, checksums, downloads, the artificial set; hidden labels and partitions of rows."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from dsfr.cli import main
 from dsfr.paper import datasets
-from dsfr.paper.datasets import CATALOG, DatasetError, loading, sources
+from dsfr.paper.datasets import CATALOG, DatasetError, downloads, loading
 from dsfr.paper.datasets.loading import load_values, locate, values_sha256
 
 HOME = os.environ.get("DSFR_DATA_HOME")
@@ -30,8 +30,8 @@ seeds = st.integers(0, 10_000)
 
 
 @pytest.fixture
-def nowhere(monkeypatch, tmp_path):
-    """No data home, and an empty cache."""
+def no_data(monkeypatch, tmp_path):
+    """Neither a data home nor a cached data set."""
     monkeypatch.delenv("DSFR_DATA_HOME", raising=False)
     monkeypatch.setenv("DSFR_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
@@ -39,13 +39,14 @@ def nowhere(monkeypatch, tmp_path):
 
 @needs_data
 @pytest.mark.parametrize("name", CATALOG)
-def test_a_data_set_is_what_its_source_says(name):
+def test_a_data_set_has_the_columns_and_rows_of_the_catalog(name):
     source, frame = CATALOG[name], datasets.load(name)
     assert isinstance(frame, pd.DataFrame)
     assert frame.shape == (source.n_rows, source.n_features + 1)
     assert tuple(frame.columns) == source.columns
-    assert locate(name).how == "home"
-    np.testing.assert_array_equal(getattr(datasets, f"load_{name}")(), frame)
+    assert locate(name).kind == "home"
+    values = load_values(name)
+    np.testing.assert_array_equal(np.column_stack([values.X, values.y]), frame)
 
 
 def test_an_unknown_name_lists_the_known_ones():
@@ -65,7 +66,7 @@ def test_a_file_that_is_not_the_published_one_is_refused(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"no gzip", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"\xff\xfe,1\n")[:-4]]
 )
-def test_a_damaged_cache_is_refused(nowhere, content):
+def test_a_damaged_cache_is_refused(no_data, content):
     loading.cache_folder().mkdir()
     (loading.cache_folder() / "airfoil.csv.gz").write_bytes(content)
     with pytest.raises(DatasetError, match=r"is damaged.*: delete it to have the data set downloaded again"):
@@ -73,7 +74,7 @@ def test_a_damaged_cache_is_refused(nowhere, content):
 
 
 @needs_data
-def test_a_cache_with_one_changed_value_is_refused(nowhere):
+def test_a_cache_with_one_changed_value_is_refused(no_data):
     values = published("airfoil")
     load_values("airfoil", fetch=lambda _: as_text(values))
     path = locate("airfoil").path
@@ -82,11 +83,14 @@ def test_a_cache_with_one_changed_value_is_refused(nowhere):
         load_values("airfoil")
 
 
-def test_offline_says_what_to_do(nowhere):
+def test_an_unreachable_source_is_an_error_with_a_remedy(no_data):
     def unreachable(url):
         raise URLError("Name or service not known")
 
-    with pytest.raises(DatasetError, match=r"cannot be reached \(Name or service not known\).*DSFR_DATA_HOME name it"):
+    with pytest.raises(
+        DatasetError,
+        match=r"cannot be reached \(Name or service not known\).*set .* DSFR_DATA_HOME to it",
+    ):
         load_values("kch", fetch=unreachable)
 
 
@@ -94,26 +98,26 @@ def test_offline_says_what_to_do(nowhere):
 @pytest.mark.parametrize(
     "answer", [b"", b"<html>moved</html>", b"1 2 3\n", b'{"error": "gone"}', b"PK\x05\x06" + b"\0" * 18]
 )
-def test_a_source_that_has_changed_is_refused(nowhere, name, answer):
+def test_a_source_that_has_changed_is_refused(no_data, name, answer):
     with pytest.raises(DatasetError, match="does not hold"):
         load_values(name, fetch=lambda _: answer)
-    assert not (nowhere / "cache").exists() or not list((nowhere / "cache").iterdir())
+    assert not (no_data / "cache").exists() or not list((no_data / "cache").iterdir())
 
 
 @needs_data
 @pytest.mark.parametrize("name", CATALOG)
-def test_a_download_is_checked_cached_and_equal_to_the_file(nowhere, name):
+def test_a_download_is_checked_cached_and_equal_to_the_file(no_data, name):
     values = published(name)
-    answers = answers_of(name, values)
+    responses = responses_of(name, values)
     asked = []
 
     def fetch(url):
         asked.append(url)
-        return answers[len(asked) - 1]
+        return responses[len(asked) - 1]
 
     first = load_values(name, fetch=fetch)
     assert asked[0] == CATALOG[name].url
-    assert locate(name).how == "cache"
+    assert locate(name).kind == "cache"
     second = load_values(name, fetch=lambda _: pytest.fail("the cache was there"))
     for loaded in (first, second):
         np.testing.assert_array_equal(np.column_stack([loaded.X, loaded.y]), values)
@@ -128,8 +132,8 @@ def as_text(values):
     return "\n".join("\t".join(map(repr, row)) for row in values.tolist()).encode()
 
 
-def answers_of(name, values):
-    """What the public source sends, in its own format."""
+def responses_of(name, values):
+    """Responses of the public source, in its file format."""
     columns = CATALOG[name].columns
     if name == "airfoil":
         return [as_text(values)]
@@ -179,17 +183,17 @@ def workbook(columns, values):
     return stream.getvalue()
 
 
-def test_the_checksum_is_of_values_not_of_files():
+def test_the_checksum_depends_on_values_and_not_on_memory_layout():
     values = np.array([[1.0, -0.0], [2.5, 3.0]])
     assert values_sha256(values) == values_sha256(np.asfortranarray(np.abs(values)))
     assert values_sha256(values) != values_sha256(values.T)
 
 
-def test_every_source_has_a_reader():
-    assert {source.kind for source in CATALOG.values()} == set(sources.READERS)
+def test_every_file_format_has_a_reader():
+    assert {dataset.file_format for dataset in CATALOG.values()} == set(downloads.READERS)
 
 
-def test_the_artificial_set_is_the_paper_s():
+def test_the_artificial_set_has_the_distribution_of_the_paper():
     X, y = datasets.make_artificial()
     clean = datasets.make_artificial(noise=False)[1]
     assert X.shape == (5000, 8)
@@ -201,7 +205,7 @@ def test_the_artificial_set_is_the_paper_s():
     assert (small.sum(), large.sum()) == (250, 500)
     assert abs(added[small].mean() / unit - 0.1) < 0.02
     assert abs(added[large].mean() / unit - 1.0) < 0.02
-    np.testing.assert_array_equal(datasets.load_artificial().to_numpy(), np.column_stack([X, y]))
+    np.testing.assert_array_equal(datasets.load("artificial").to_numpy(), np.column_stack([X, y]))
     assert not np.array_equal(datasets.make_artificial(seed=1)[1], y)
 
 
@@ -222,7 +226,7 @@ def test_every_partition_gives_every_agent_a_row(seed, n_rows, data):
 
 
 @given(seed=seeds, n_agents=st.integers(1, 5))
-def test_rows_of_equal_value_have_one_owner_and_owners_are_ordered(seed, n_agents):
+def test_split_by_column_keeps_equal_values_together_and_ranges_ordered(seed, n_agents):
     values = np.random.default_rng(seed).integers(0, 8, 100)
     owners = datasets.split_by_column(values, min(n_agents, len(np.unique(values))))
     order = np.argsort(values, kind="stable")
@@ -231,7 +235,7 @@ def test_rows_of_equal_value_have_one_owner_and_owners_are_ordered(seed, n_agent
 
 
 @given(seed=seeds, n_labels=st.integers(1, 30), n_agents=st.integers(1, 6))
-def test_labels_are_spread_as_evenly_as_they_can(seed, n_labels, n_agents):
+def test_labels_are_divided_as_evenly_as_the_rows_allow(seed, n_labels, n_agents):
     rng = np.random.default_rng(seed)
     owners = datasets.split_by_dirichlet(40, n_agents, 0.5, rng)
     y = rng.standard_normal(40)
@@ -243,7 +247,7 @@ def test_labels_are_spread_as_evenly_as_they_can(seed, n_labels, n_agents):
     assert all(counts[a] == sizes[a] or counts[a] >= counts.max() - 1 for a in range(n_agents))
 
 
-def test_partitions_say_what_is_wrong(rng):
+def test_invalid_arguments_of_partitions_raise(rng):
     with pytest.raises(ValueError, match="n_agents=3 must be 1 to 2, the number of distinct values"):
         datasets.split_by_column([1, 1, 2], 3)
     with pytest.raises(ValueError, match="n_agents=0 must be 1 to n_samples=2"):
@@ -258,7 +262,7 @@ def test_partitions_say_what_is_wrong(rng):
         datasets.hide_labels_by_agent([1.0, 2.0, 3.0], [0, 1, 1], 9, rng)
 
 
-def test_clusters_are_owned_by_one_agent_each():
+def test_split_by_cluster_gives_every_cluster_to_one_agent():
     rng = np.random.default_rng(0)
     centers = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     kind = rng.integers(0, 3, 90)
@@ -266,7 +270,7 @@ def test_clusters_are_owned_by_one_agent_each():
     assert all(len(set(owners[kind == k])) == 1 for k in range(3))
 
 
-def test_the_command_lists_all(nowhere):
+def test_the_command_lists_all_data_sets(no_data):
     result = CliRunner().invoke(main, ["datasets"])
     assert result.exit_code == 0
     for name in (*CATALOG, "artificial"):
@@ -275,7 +279,7 @@ def test_the_command_lists_all(nowhere):
     assert "21613" in result.output
 
 
-def test_frames_without_pandas_say_what_to_install(monkeypatch):
+def test_data_frames_without_pandas_raise_with_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'dsfr\[reproduce\]'"):
         datasets.load("artificial")

@@ -1,4 +1,4 @@
-"""What documents say is what commands print and code does."""
+"""Documents agree with stored results and with the code."""
 
 import inspect
 import re
@@ -24,9 +24,23 @@ def test_documents_show_the_stored_results(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_between_documents_lead_somewhere(document):
+def test_links_between_documents_exist(document):
     for link in re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text()):
         assert (document.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_imports_in_documents_work(document):
+    for block in re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL):
+        for line in re.findall(r"^(?:>>> )?((?:from|import) dsfr.*)$", block, flags=re.MULTILINE):
+            exec(line, {})
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_source_files_named_in_documents_exist(document):
+    for path in re.findall(r"`((?:\w+/)*\w+\.py)(?:::\w+)?`", document.read_text()):
+        patterns = (path, f"src/dsfr/{path}", f"src/dsfr/{path}" if "/" in path else f"src/**/{path}")
+        assert any(list(ROOT.glob(pattern)) for pattern in patterns), path
 
 
 def test_some_baseline_is_ahead_by_leave_one_out_as_the_readme_says():

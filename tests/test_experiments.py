@@ -19,7 +19,7 @@ from dsfr.cli import main
 from dsfr.paper.experiments import results as stored
 from dsfr.paper.experiments.folds import Unit, make_fold, owners_by, units
 from dsfr.paper.experiments.results import ResultsError, Store, read_results
-from dsfr.paper.experiments.run import Pace, run_experiments
+from dsfr.paper.experiments.run import TimeEstimate, run_experiments
 from dsfr.paper.experiments.selection import best_on_test, chosen_by_leave_one_out
 from dsfr.paper.experiments.spec import KINDS, PARTITIONS, Spec, SpecError, find_specs, read_spec, read_specs
 from tests.invented import EXPERIMENTS
@@ -45,9 +45,9 @@ EXTRA = {
 }
 
 
-def write_spec(folder, kind, **told):
+def write_spec(folder, kind, **values):
     folder.mkdir(exist_ok=True)
-    table = {"kind": kind, **SMALL, **EXTRA.get(kind, {}), **told}
+    table = {"kind": kind, **SMALL, **EXTRA.get(kind, {}), **values}
     path = folder / f"{kind}.toml"
     path.write_text("\n".join(f"{key} = {json.dumps(value)}" for key, value in table.items()))
     return path
@@ -93,12 +93,12 @@ def test_nothing_in_the_results_names_a_host_or_folder(small):
         assert not re.search(rf"{os.uname().nodename}|/tmp|/home|/root|/work", path.read_text())
 
 
-def test_two_jobs_give_what_one_gives(small, tmp_path):
+def test_results_do_not_depend_on_the_number_of_jobs(small, tmp_path):
     run_experiments(read_specs(small / "quickest"), tmp_path, jobs=2)
     assert same_results(small / "results", tmp_path, QUICKEST)
 
 
-def test_a_killed_run_goes_on_and_gives_the_same(small, tmp_path):
+def test_a_killed_run_resumes_to_the_same_results(small, tmp_path):
     code = (
         "import sys\nfrom dsfr.paper.experiments.run import run_experiments\n"
         "from dsfr.paper.experiments.spec import read_specs\n"
@@ -115,14 +115,14 @@ def test_a_killed_run_goes_on_and_gives_the_same(small, tmp_path):
     process.wait()
     kept = {path: path.read_bytes() for path in out.glob("*.parts/artificial-*.json")}
     assert kept
-    assert list(out.glob("*.parts")), "it was killed too late to tell"
-    told = []
-    run_experiments(read_specs(small / "quickest"), out, jobs=1, watch=told.append)
-    assert 0 < told[0].total <= 2 * len(QUICKEST) - len(kept)
+    assert list(out.glob("*.parts")), "the run was complete before it was killed"
+    seen = []
+    run_experiments(read_specs(small / "quickest"), out, jobs=1, watch=seen.append)
+    assert 0 < seen[0].total <= 2 * len(QUICKEST) - len(kept)
     assert same_results(small / "results", out, QUICKEST)
 
 
-def test_complete_results_are_left_alone(small):
+def test_complete_results_are_not_computed_again(small):
     before = {path: path.read_bytes() for path in (small / "results").iterdir()}
     run_experiments(read_specs(small / "specs"), small / "results", jobs=1, watch=lambda _: pytest.fail("computed"))
     assert before == {path: path.read_bytes() for path in (small / "results").iterdir()}
@@ -156,7 +156,7 @@ def test_parts_of_another_spec_are_refused(tmp_path):
         Store.open(tmp_path / "results", other)
 
 
-def test_what_others_start_from_counts(tmp_path):
+def test_the_fingerprint_includes_the_needed_experiment(tmp_path):
     fits, grid = (read_spec(write_spec(tmp_path, kind)) for kind in ("fits", "grid"))
     other = read_spec(write_spec(tmp_path, "grid", labels=60))
     assert fits.fingerprint(grid.fingerprint()) != fits.fingerprint(other.fingerprint())
@@ -175,7 +175,7 @@ def test_damaged_results_are_refused(small, tmp_path, damage):
         Store.open(tmp_path / "results", read_spec(small / "specs" / "grid.toml"))
 
 
-def test_a_damaged_part_is_named(tmp_path):
+def test_the_error_names_a_damaged_part(tmp_path):
     store = Store.open(tmp_path, read_spec(write_spec(tmp_path / "specs", "pairs")))
     store.begin()
     for unit in units(store.spec):
@@ -185,7 +185,7 @@ def test_a_damaged_part_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("values", "message"),
     [
         ({"repetitons": 3}, "unknown key 'repetitons': did you mean 'repetitions'"),
         ({"datasets": ["airfoi"]}, "datasets = 'airfoi' must be one of airfoil"),
@@ -201,9 +201,9 @@ def test_a_damaged_part_is_named(tmp_path):
         ({"quick": 3}, "quick must be a table"),
     ],
 )
-def test_a_spec_with_a_mistake_says_which(tmp_path, told, message):
+def test_an_invalid_spec_raises_and_names_the_key(tmp_path, values, message):
     with pytest.raises(SpecError, match=re.escape(message)):
-        read_spec(write_spec_raw(tmp_path, {"kind": "grid", **SMALL, **told}))
+        read_spec(write_spec_raw(tmp_path, {"kind": "grid", **SMALL, **values}))
 
 
 def write_spec_raw(folder, table):
@@ -212,7 +212,7 @@ def write_spec_raw(folder, table):
     return folder / "mine.toml"
 
 
-def test_no_spec_at_all_says_so(tmp_path):
+def test_missing_and_broken_specs_raise(tmp_path):
     (tmp_path / "broken.toml").write_text("kind = [")
     with pytest.raises(SpecError, match="is not a TOML file"):
         read_spec(tmp_path / "broken.toml")
@@ -224,7 +224,7 @@ def test_no_spec_at_all_says_so(tmp_path):
         read_spec(tmp_path / "kindless.toml")
 
 
-def test_the_paper_s_specs_are_the_paper_s_protocol():
+def test_the_specs_follow_the_protocol_of_the_paper():
     for quick in (False, True):
         specs = {spec.name: spec for spec in read_specs(EXPERIMENTS, quick=quick)}
         assert all(spec.repetitions == (2 if quick else 10) for spec in specs.values())
@@ -235,7 +235,7 @@ def test_the_paper_s_specs_are_the_paper_s_protocol():
     assert find_specs().resolve() == EXPERIMENTS.resolve() or find_specs().is_dir()
 
 
-def test_folds_hide_labels_and_keep_test_rows_apart():
+def test_folds_hide_labels_and_separate_test_rows():
     spec = Spec(name="s", kind="grid", datasets=("artificial",))
     fold = make_fold(spec, Unit(1, 2, "artificial"))
     known = ~np.isnan(fold.known)
@@ -251,13 +251,13 @@ def test_folds_hide_labels_and_keep_test_rows_apart():
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_owners_by_every_partition(partition):
+def test_every_partition_uses_all_agents(partition):
     fold = make_fold(Spec(name="s", kind="agents", datasets=("artificial",)), Unit(0, 0, "artificial"))
     owners = owners_by(partition, fold, 4, fold.rng(0))
     assert set(owners.tolist()) == set(range(4))
 
 
-def test_the_closed_form_is_what_a_fit_gives(small):
+def test_the_closed_form_agrees_with_full_fits(small):
     grid = {
         (row["fold"], row["setting"], row["method"], row["ridge"], row["weight"]): row["nrmse"]
         for row in read_results(small / "results", "grid")
@@ -268,7 +268,7 @@ def test_the_closed_form_is_what_a_fit_gives(small):
         assert abs(row["nrmse"] - pooled) < limit, row
 
 
-def test_selection():
+def test_selection_on_test_folds_and_by_leave_one_out():
     def row(fold, ridge, nrmse, loo):
         place = {"dataset": "d", "setting": "s", "method": "m", "repetition": 0, "fold": fold, "weight": 0.0}
         return place | {"ridge": ridge, "nrmse": nrmse, "loo": loo}
@@ -279,20 +279,20 @@ def test_selection():
     assert [chosen[0, fold]["ridge"] for fold in (0, 1)] == [1.0, 0.1]
 
 
-def test_the_time_left_is_told_once_all_kinds_were_seen():
-    pace = Pace(2, {"grid": "", "fits": "grid"}, [("grid", "a"), ("grid", "a"), ("fits", "a")])
-    assert pace.remaining() is None
-    pace.done(("grid", "a"), 4.0)
-    assert pace.remaining() == pytest.approx((4.0 + 4.0) / 2)
-    pace.done(("fits", "a"), 10.0)
-    assert pace.remaining() == pytest.approx(4.0 / 2)
+def test_the_remaining_time_is_unknown_until_every_kind_is_measured():
+    estimate = TimeEstimate(2, {"grid": "", "fits": "grid"}, [("grid", "a"), ("grid", "a"), ("fits", "a")])
+    assert estimate.remaining() is None
+    estimate.done(("grid", "a"), 4.0)
+    assert estimate.remaining() == pytest.approx((4.0 + 4.0) / 2)
+    estimate.done(("fits", "a"), 10.0)
+    assert estimate.remaining() == pytest.approx(4.0 / 2)
 
 
 def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def test_the_command_answers_mistakes_without_a_traceback(small, tmp_path):
+def test_the_command_reports_errors_without_a_traceback(small, tmp_path):
     typo = write_spec_raw(tmp_path, {"kind": "grid", **SMALL, "repetitons": 1})
     other = write_spec(tmp_path / "specs", "pairs", values=[7])
     for arguments, message in (

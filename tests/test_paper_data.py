@@ -1,4 +1,4 @@
-"""Real data go through every path: all tables train over five agents, and graphs of large ones stay sparse."""
+"""Training on the paper's real tables: over five agents, and with sparse graphs of a large table."""
 
 import os
 

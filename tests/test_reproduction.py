@@ -1,4 +1,4 @@
-"""The committed reproduction is complete, is what the page shows, and is what the code still computes."""
+"""The stored results are complete, the page shows them, and the code still computes them."""
 
 import os
 import re
@@ -25,11 +25,11 @@ from dsfr.paper.experiments.spec import read_spec, read_specs
 from dsfr.paper.experiments.workers import compute
 from dsfr.paper.reproduction import figures
 from dsfr.paper.reproduction.claims import PRINTED, table_claims
-from dsfr.paper.reproduction.curves import figure_claims
-from dsfr.paper.reproduction.document import Heading, Paragraph, to_markdown, to_page
-from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, SIZES
+from dsfr.paper.reproduction.document import heading, join_blocks, to_html
+from dsfr.paper.reproduction.figure_claims import figure_claims
+from dsfr.paper.reproduction.loading import REQUIRED, Results, check_complete
+from dsfr.paper.reproduction.published import DATASETS, METHODS, PAPER, SETTINGS, SIZES
 from dsfr.paper.reproduction.report import read_evidence, render, summary, write_report
-from dsfr.paper.reproduction.stored import REQUIRED, Results, check_complete
 from dsfr.paper.reproduction.summary import Errors
 from tests.invented import EXPERIMENTS, invent
 
@@ -50,26 +50,26 @@ def invented(tmp_path_factory):
 def test_every_cell_has_fifty_runs(evidence):
     assert set(evidence.cells) == {(d, s, m) for d in DATASETS for s in SETTINGS for m in METHODS}
     for cell in evidence.cells.values():
-        assert len(cell.best.by_run) == len(cell.honest.by_run) == 50
+        assert len(cell.best_on_test.by_run) == len(cell.by_leave_one_out.by_run) == 50
     for spec in read_specs(EXPERIMENTS):
-        about = evidence.results.about[spec.name]
+        about = evidence.results.metadata[spec.name]
         assert about["spec"]["repetitions"] == spec.repetitions == 10
         assert tuple(about["spec"]["values"]) == spec.values
         assert about["fingerprint"] == (spec.fingerprint(_fingerprint(evidence, spec.needs)))
 
 
 def _fingerprint(evidence, needs):
-    return evidence.results.about[needs]["fingerprint"] if needs else ""
+    return evidence.results.metadata[needs]["fingerprint"] if needs else ""
 
 
 def test_the_page_is_what_the_stored_results_render(evidence):
-    assert (DOCS / "reproduction.md").read_text() == to_markdown(render(evidence))
-    assert (DOCS / "reproduction" / "summary.md").read_text() == to_markdown([summary(evidence)])
+    assert (DOCS / "reproduction.md").read_text() == render(evidence)
+    assert (DOCS / "reproduction" / "summary.md").read_text() == summary(evidence)
     for name in figures.NAMES:
         assert (DOCS / "reproduction" / f"{name}.png").stat().st_size > 5000
 
 
-def test_the_stored_errors_are_in_their_bands(evidence):
+def test_the_stored_errors_are_within_bounds(evidence):
     limits = {
         ("airfoil", "SFR-ICR"): 0.745,
         ("ccpp", "SFR-ICR"): 0.285,
@@ -79,17 +79,17 @@ def test_the_stored_errors_are_in_their_bands(evidence):
         ("kch", "FR"): 0.57,
     }
     for (dataset, method), limit in limits.items():
-        assert 0.2 < np.median(evidence.cells[dataset, "centralised", method].best.values) < limit
+        assert 0.2 < np.median(evidence.cells[dataset, "centralised", method].best_on_test.values) < limit
 
 
-def test_fits_reach_what_the_closed_form_says(evidence):
+def test_stored_fits_agree_with_the_closed_form(evidence):
     assert max(cell.gap for (_, setting, _), cell in evidence.cells.items() if setting == "centralised") < 2e-6
     assert max(cell.gap for cell in evidence.cells.values() if cell.converged == 1.0) < 0.02
 
 
 @pytest.mark.parametrize("name", ["artificial", "airfoil"])
-def test_the_code_still_computes_what_is_stored(evidence, name):
-    """One fold of the grid again: other processors round otherwise, and clusters may move a little by that."""
+def test_the_code_reproduces_the_stored_errors(evidence, name):
+    """Runs one fold of the grid; other processors round differently, which may move clusters slightly."""
     if name != "artificial" and not os.environ.get("DSFR_DATA_HOME"):
         pytest.skip("DSFR_DATA_HOME does not name the folder of the data sets")
     _, rows, _ = compute(read_spec(EXPERIMENTS / "grid.toml"), Unit(0, 0, name), {})
@@ -108,7 +108,7 @@ differences = arrays(np.float64, st.integers(3, 60), elements=st.floats(-1.0, 1.
 
 
 @given(differences, st.floats(0.01, 1.0))
-def test_the_corrected_test_is_the_paired_one_with_a_larger_variance(values, ratio):
+def test_the_corrected_t_test_has_a_larger_variance_than_the_paired_one(values, ratio):
     """Nadeau and Bengio: the variance of the mean grows from 1/n to 1/n + test over training rows."""
     assume(np.std(values) > 1e-3)
     n = len(values)
@@ -122,19 +122,19 @@ def test_the_corrected_test_is_the_paired_one_with_a_larger_variance(values, rat
     assert corrected >= ours.p_value(other) - 1e-12
 
 
-def test_equal_errors_differ_with_no_significance():
+def test_p_values_of_constant_differences():
     same = Errors({(i, 0): 1.0 for i in range(5)})
     assert same.corrected_p_value(same, 0.25) == 1.0
     assert same.corrected_p_value(Errors({(i, 0): 2.0 for i in range(5)}), 0.25) == 0.0
 
 
-def test_the_correction_has_the_ratio_of_the_folds(evidence):
+def test_the_correction_uses_the_ratio_of_test_to_training_rows(evidence):
     assert evidence.test_ratio == pytest.approx(0.25)
 
 
-def test_the_page_says_how_it_reads_the_paper(evidence):
-    """Paraphrases stand in no quotation marks, a printed slip is named, and so are sizes that do not add up."""
-    text = to_markdown(render(evidence))
+def test_the_page_marks_paraphrases_and_errors_of_the_paper(evidence):
+    """No paraphrase is in quotation marks; the page names a misprint and sizes that do not add up."""
+    text = render(evidence)
     claims = [*table_claims(evidence), *(claim for found in figure_claims(evidence).values() for claim in found)]
     assert all(f'"{claim.sentence}"' not in text for claim in claims)
     assert "prints mu = 1. We read gamma = 1" in text
@@ -142,7 +142,7 @@ def test_the_page_says_how_it_reads_the_paper(evidence):
     assert {name for name, (total, *parts) in SIZES.items() if sum(parts) != total} == {"kch"}
 
 
-def test_a_missing_cell_fails(invented, tmp_path):
+def test_missing_runs_raise(invented, tmp_path):
     shutil.copytree(invented, tmp_path / "results")
     path = tmp_path / "results" / "fits.parquet"
     table = pq.read_table(path)
@@ -168,7 +168,7 @@ def test_every_experiment_is_checked_for_completeness(invented, name):
         check_complete(name, lost, spec)
 
 
-def test_a_report_of_a_quick_run(invented, tmp_path):
+def test_the_report_of_a_quick_run_is_complete(invented, tmp_path):
     paths = write_report(invented, tmp_path)
     assert all(path.exists() for path in paths)
     text = (tmp_path / "reproduction.md").read_text()
@@ -181,21 +181,21 @@ def test_a_report_of_a_quick_run(invented, tmp_path):
     assert "nan" not in re.sub(r"<img[^>]*>", "", page).lower().split()
 
 
-def test_rendering_touches_no_result(invented, tmp_path):
+def test_rendering_does_not_change_results(invented, tmp_path):
     before = {path.name: path.read_bytes() for path in invented.iterdir()}
     result = CliRunner().invoke(main, ["reproduce", "--render", "-o", str(invented), "--report", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert before == {path.name: path.read_bytes() for path in invented.iterdir()}
 
 
-def test_figures_without_matplotlib_say_what_to_install(monkeypatch):
+def test_figures_without_matplotlib_raise_with_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = CliRunner().invoke(main, ["reproduce", "--render"])
     assert result.exit_code == 2
     assert "pip install 'dsfr[reproduce]'" in result.stderr
 
 
-def test_the_paper_s_numbers_are_all_there():
+def test_the_published_table_is_complete():
     assert len(PAPER) == len(DATASETS) * len(METHODS) * len(SETTINGS)
     assert PRINTED["kch", "distributed", "SFR-ICR"] == 0.6673
     assert PAPER["ccpp", "centralised", "SFR-G"].p_value == 0.0811
@@ -204,25 +204,26 @@ def test_the_paper_s_numbers_are_all_there():
     }
 
 
-def test_claims_are_judged_by_the_paper_s_own_numbers(evidence):
+def test_verdicts_on_the_published_numbers(evidence):
     verdicts = {claim.sentence: claim.in_paper for claim in table_claims(evidence)}
-    told = {words: text for sentence, text in verdicts.items() for words in [sentence[:30]]}
-    assert told["All p-values are smaller than "].startswith("**No**: 45 of 48")
-    assert told["SFR-G outperformed LapWNN on a"] == "**No**: 5 of 6; not WMSL."
-    assert told["Distributed SFR-ICR performed "].startswith("**No**: 3 of 5")
+    by_start = {words: text for sentence, text in verdicts.items() for words in [sentence[:30]]}
+    assert by_start["All p-values are smaller than "].startswith("**No**: 45 of 48")
+    assert by_start["SFR-G outperformed LapWNN on a"] == "**No**: 5 of 6; not WMSL."
+    assert by_start["Distributed SFR-ICR performed "].startswith("**No**: 3 of 5")
     reductions = [text for sentence, text in verdicts.items() if "reduced the distributed NRMSE" in sentence]
     assert reductions == ["**No**: 31.65%.", "**No**: 21.25%.", "**Yes**: 19.44%."]
 
 
 @pytest.mark.skipif(not os.environ.get("DSFR_DATA_HOME"), reason="DSFR_DATA_HOME does not name the data sets")
-def test_one_row_of_wmsl_is_wild():
+def test_one_row_of_wmsl_is_an_outlier():
     values = load_values("wmsl")
     second, first = np.sort(values.X[:, values.feature_names.index("TotalHours")])[-2:]
     assert first == 40 * second
 
 
-def test_marks_of_the_page_are_html_and_nothing_else_is(tmp_path):
-    page = to_page([Heading(1, "A <b>title</b>"), Paragraph("**bold**, *slanted*, `code`, <script>")], tmp_path)
+def test_markdown_is_rendered_and_html_is_escaped(tmp_path):
+    text = join_blocks([heading(1, "A <b>title</b>"), "**bold**, *slanted*, `code`, <script>"])
+    page = to_html(text, tmp_path)
     assert "<strong>bold</strong>, <em>slanted</em>, <code>code</code>, &lt;script&gt;" in page
     assert "<script>" not in page
     assert "<b>" not in page

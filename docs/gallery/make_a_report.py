@@ -1,6 +1,6 @@
 """Make a report.
 
-One page about a model that opens offline, on a phone and on paper: rules, sets, sliders with the live prediction,
+One HTML page about a model that works offline, on a phone and in print: rules, sets, sliders with the live prediction,
 training. On the command line: `dsfr report model.dsfr data.csv -o report.html`.
 """
 

@@ -1,7 +1,7 @@
 """See a model.
 
-Plots of a model's rules and of what it predicts, with `dsfr.plot`. Every function takes `ax` and returns the axes, so
-that figures can be combined and changed as usual.
+Plots of a model's rules and predictions, with `dsfr.plot`. Every function takes `ax` and returns the axes, so that
+figures can be combined and changed as usual.
 """
 
 # %%
@@ -22,17 +22,17 @@ model = SFRRegressor(n_rules=4, tune="evidence", random_state=0).fit(X, truth.wh
 plot.memberships(model, "s5", X)
 
 # %%
-# Where rules lie: in two features, and in the plane in which the rows vary most.
+# Centers of the rules: in two features, and in the plane of the first two principal components.
 _, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 plot.rule_map(model, X, ("bmi", "s5"), ax=left)
 plot.rule_map(model, X, ax=right)
 
 # %%
-# Predicted against true outcomes, of patients whose outcome the model has not seen.
+# Predicted against true outcomes of patients whose outcome was not used in training.
 plot.predictions(model, X[~known], truth[~known])
 
 # %%
-# The prediction along one feature: mean over the rows, and bands that hold half and nine tenths of their own curves.
+# The prediction along one feature: mean over the rows, and bands with 50 % and 90 % of the curves of single rows.
 _, pair = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)
 for ax, feature in zip(pair, ("bmi", "s5"), strict=True):
     plot.response(model, feature, X, ax=ax)

@@ -1,10 +1,10 @@
 """Train over owners.
 
-Five owners hold a part of the table each and agree on one model. How the rounds converge, and what is sent.
+Five owners hold a part of the table each and train one model: convergence of the rounds, and communication.
 """
 
 # %%
-# Owners who are not alike: each has patients of similar age. Ten outcomes are known at each.
+# Every owner has patients of similar age, so the distributions differ. Ten outcomes are known at each.
 import numpy as np
 from sklearn.datasets import load_diabetes
 
@@ -18,18 +18,18 @@ few = hide_labels_by_agent(truth, owners, 50, np.random.default_rng(0))
 estimator = SFRRegressor(ridge=1.0, random_state=0).fit(X, few, agents=owners)
 hidden = np.isnan(few)
 print(f"{estimator.n_rounds_} rounds, {estimator.ledger_.bytes / 1e3:.0f} kB, {estimator.termination_}")
-print(f"NRMSE on the {hidden.sum()} outcomes nobody told: {nrmse(truth[hidden], estimator.predict(X[hidden])):.3f}")
+print(f"NRMSE on the {hidden.sum()} hidden outcomes: {nrmse(truth[hidden], estimator.predict(X[hidden])):.3f}")
 
 # %%
-# Consensus ADMM on the weights, until they are provably near the pooled solution.
+# Conjugate residuals on the weights, until they are provably within the tolerance of the pooled solution.
 plot.convergence(estimator.history_, "weights")
 
 # %%
-# What was sent, by task.
+# Communication by task.
 plot.communication(estimator.ledger_)
 
 # %%
-# Along a ring only neighbors talk, and sums travel along it: the agent at the root carries most.
+# On a ring only neighbors exchange messages, and sums pass along a tree: the agent at the root has the most traffic.
 ring = SFRRegressor(ridge=1.0, engine=InProcess(topology="ring"), random_state=0).fit(X, few, agents=owners)
 print("largest difference of predictions:", f"{np.abs(ring.predict(X) - estimator.predict(X)).max():.1e}")
 plot.communication(ring.ledger_, "agent")

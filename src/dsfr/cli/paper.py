@@ -17,7 +17,7 @@ def datasets() -> None:
 
     where = {"home": "in DSFR_DATA_HOME", "cache": "in the cache", "download": "no, will be downloaded"}
     rows = [
-        [source.name, str(source.n_rows), str(source.n_features), where[locate(source.name).how], source.origin]
+        [source.name, str(source.n_rows), str(source.n_features), where[locate(source.name).kind], source.origin]
         for source in CATALOG.values()
     ]
     n_rows, n_features = make_artificial()[0].shape

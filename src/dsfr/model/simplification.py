@@ -30,7 +30,7 @@ class Simplification:
     nrmse: tuple[float, float] | None
     """Error on the labelled rows, if targets were given."""
     intervals: tuple[bool, bool]
-    """Whether each model has conformal intervals; a simpler one has none, because its errors were not counted."""
+    """Whether each model has jackknife intervals; a simpler one has none, because its errors were not counted."""
 
     def __str__(self) -> str:
         lines = [

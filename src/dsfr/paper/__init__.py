@@ -1,1 +1,1 @@
-"""What only the study of the paper needs: data sets, experiments, reproduction, demo."""
+"""Study of the paper: its data sets, its experiments, the report of their reproduction, and a demo."""

@@ -1,4 +1,4 @@
-"""The comparison of the paper in small: five methods, centralised and distributed, on a table of scikit-learn."""
+"""The paper's comparison on a small table: five methods, centralised and distributed, on the diabetes data."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """A table spread over agents with few labels at each."""
+class TrainingSet:
+    """Rows divided between agents, with few labels each."""
 
     X: Array
     y: Array
     agents: IntArray
-    few: Array
-    """Targets of which each agent knows `LABELS_PER_AGENT`."""
+    known: Array
+    """Targets with `LABELS_PER_AGENT` labels per agent, NaN elsewhere."""
 
 
 def diabetes() -> tuple[Array, Array, list[str]]:
-    """scikit-learn's diabetes table in its original units."""
+    """scikit-learn's diabetes data in original units, with the names of the features."""
     data = load_diabetes(scaled=False)
     return data.data.astype(np.float64), data.target.astype(np.float64), list(data.feature_names)
 
 
-def spread_out(X: Array, y: Array, seed: int) -> Situation:
-    """Rows spread evenly over the agents, all labels but a few per agent hidden."""
+def distribute(X: Array, y: Array, seed: int) -> TrainingSet:
+    """Divide rows evenly between agents and hide all but a few labels of each."""
     rng = np.random.default_rng(seed)
     agents = split_evenly(len(y), N_AGENTS, rng)
-    few = np.empty_like(y)
+    known = np.empty_like(y)
     for agent in range(N_AGENTS):
-        few[agents == agent] = hide_labels(y[agents == agent], LABELS_PER_AGENT, rng)
-    return Situation(X, y, agents, few)
+        known[agents == agent] = hide_labels(y[agents == agent], LABELS_PER_AGENT, rng)
+    return TrainingSet(X, y, agents, known)
 
 
 def compare(seed: int, step: Callable[[], None]) -> list[Fit]:
-    """Every method on every fold, centralised and distributed, on the same rows and labels."""
+    """Fit every method on every fold, centralised and distributed, on the same rows and labels."""
     X, y, _ = diabetes()
     fits = []
     for fold, (train, test) in enumerate(KFold(N_FOLDS, shuffle=True, random_state=seed).split(X)):
-        situation = spread_out(X[train], y[train], seed + fold)
+        data = distribute(X[train], y[train], seed + fold)
         for method in METHODS.values():
             for n_agents in (1, N_AGENTS):
-                fits.append(_fit(method, n_agents, fold, situation, X[test], y[test], seed))
+                fits.append(_fit(method, n_agents, fold, data, X[test], y[test], seed))
                 step()
     return fits
 
@@ -85,21 +85,19 @@ def summarize(fits: list[Fit]) -> list[list[str]]:
 
 
 def train_model(seed: int) -> Model:
-    """The distributed SFR-ICR model of the whole table."""
+    """Train the distributed SFR-ICR model on the whole table."""
     X, y, names = diabetes()
-    situation = spread_out(X, y, seed)
-    estimator = SFRRegressor(random_state=seed).fit(X, situation.few, agents=situation.agents)
+    data = distribute(X, y, seed)
+    estimator = SFRRegressor(random_state=seed).fit(X, data.known, agents=data.agents)
     return estimator.model_.renamed(names, "progression")
 
 
-def _fit(
-    method: Method, n_agents: int, fold: int, situation: Situation, X_test: Array, y_test: Array, seed: int
-) -> Fit:
-    targets = situation.y if method.needs_all_labels else situation.few
-    owners = situation.agents if n_agents > 1 else None
+def _fit(method: Method, n_agents: int, fold: int, data: TrainingSet, X_test: Array, y_test: Array, seed: int) -> Fit:
+    targets = data.y if method.needs_all_labels else data.known
+    owners = data.agents if n_agents > 1 else None
     estimator = method.make(random_state=seed)
     start = time.perf_counter()
-    estimator.fit(situation.X, targets, agents=owners)
+    estimator.fit(data.X, targets, agents=owners)
     seconds = time.perf_counter() - start
     error = nrmse(y_test, estimator.predict(X_test))
     ledger = estimator.ledger_

@@ -88,7 +88,7 @@ class Mixture:
 
     members: tuple[Member, ...]
     scores: Scores | None = None
-    """Scores of conformal intervals, if the training computed them."""
+    """Scores of jackknife intervals, if the training computed them."""
 
     @classmethod
     def of(cls, predictor: Predictor) -> Mixture:

@@ -8,17 +8,17 @@ from dsfr.core.arrays import Array
 
 N_FEATURES = 8
 NOISY_SHARES = (0.05, 0.10)
-"""Shares of the rows that get the small and the large noise."""
+"""Shares of the rows with small and with large noise."""
 NOISE_MEANS = (0.1, 1.0)
-"""Means of both noises, in units of the range of the clean targets; their deviation is a tenth of that range."""
+"""Means of both noises in units of the range of the noiseless targets; their standard deviation is 0.1 of it."""
 
 
 def make_artificial(n_rows: int = 5000, *, noise: bool = True, seed: int = 0) -> tuple[Array, Array]:
-    """Features and targets as section V of the paper describes them.
+    """Features and targets of the artificial data set of section V of the paper.
 
     ``y = 0.3 sum x_j^2 + 0.7 sum cos x_j`` with ``x_j ~ N(0.5 (j - 1), (0.2 j)^2)``. The paper's range "R = max(X) -
-    min(X)" is that of the targets. The rows with small and with large noise are drawn without overlap; training and
-    test targets are noisy alike.
+    min(X)" is read as the range of the targets. No row has both small and large noise. Training and test targets have
+    the same noise.
 
     >>> X, y = make_artificial(1000)
     >>> X.shape, int((y != make_artificial(1000, noise=False)[1]).sum())
@@ -34,10 +34,10 @@ def make_artificial(n_rows: int = 5000, *, noise: bool = True, seed: int = 0) ->
 
 
 def _with_noise(y: Array, rng: np.random.Generator) -> Array:
-    unit = float(np.ptp(y))
+    target_range = float(np.ptp(y))
     noisy, rows, start = y.copy(), rng.permutation(len(y)), 0
     for share, mean in zip(NOISY_SHARES, NOISE_MEANS, strict=True):
         chosen = rows[start : start + round(share * len(y))]
-        noisy[chosen] += rng.normal(mean * unit, 0.1 * unit, len(chosen))
+        noisy[chosen] += rng.normal(mean * target_range, 0.1 * target_range, len(chosen))
         start += len(chosen)
     return noisy

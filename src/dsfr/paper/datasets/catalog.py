@@ -1,4 +1,4 @@
-"""What the paper's real data sets are, where they come from, and how to know them again."""
+"""Catalog of the paper's real data sets: columns, origin, download address and checksums."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from dataclasses import dataclass
 
 
 class DatasetError(ValueError):
-    """A data set that is unknown, damaged, changed at its source, or out of reach."""
+    """The data set is unknown, damaged, changed at its source, or unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One data set: target in the last column, original units, original row order."""
+class Dataset:
+    """One data set; the target is the last column, units and row order are the original ones."""
 
     name: str
     title: str
     n_rows: int
     columns: tuple[str, ...]
-    """Features, then the target."""
+    """Names of the features, then of the target."""
     origin: str
-    """Where it was published, for people."""
+    """Publication, as shown to users."""
     url: str
-    kind: str
-    """How the download is read, see `dsfr.paper.datasets.sources.READERS`."""
+    file_format: str
+    """Format of the download, a key of `dsfr.paper.datasets.downloads.READERS`."""
     file_sha256: str
-    """Of the file ``<name>.csv.gz`` in ``DSFR_DATA_HOME``."""
+    """Checksum of the file ``<name>.csv.gz`` in ``DSFR_DATA_HOME``."""
     values_sha256: str
-    """Of the values themselves, whatever file they came in: little-endian doubles, row by row."""
+    """Checksum of the values as little-endian doubles, row by row, whatever the file format."""
 
     @property
     def n_features(self) -> int:
@@ -35,9 +35,9 @@ class Source:
 
 
 CATALOG = {
-    source.name: source
-    for source in (
-        Source(
+    dataset.name: dataset
+    for dataset in (
+        Dataset(
             "airfoil",
             "Airfoil self-noise",
             1503,
@@ -51,7 +51,7 @@ CATALOG = {
             "d9de506bb9b3c328a956dd84156f9c7c53dc42a9afc19f772cd9f8f0013f4276",
             "11fab2c660f61031935f9995d27929df39a175d3551271b397c8aa254b19b6b6",
         ),
-        Source(
+        Dataset(
             "wmsl",
             "WarCraft master skill level (SkillCraft1)",
             3338,
@@ -67,7 +67,7 @@ CATALOG = {
             "588e104cd738656ff6ce247160d414d3dbd33b68d5c6fe2fa73abb8478b89d5b",
             "ced726c067f7942e1a01a917386e2e35ebcd3c112b678b9e81954ac4a31307d8",
         ),
-        Source(
+        Dataset(
             "ccpp",
             "Combined cycle power plant",
             9568,
@@ -78,7 +78,7 @@ CATALOG = {
             "855a8ffb9cfd610f0467b11880f8ed7fbab5eccf280a190491d990e23627cbf2",
             "99a3e1a8b4d8640155030577f49c00789d0d390e4e5b4cd8e28f1a6a288abab2",
         ),
-        Source(
+        Dataset(
             "ch",
             "California housing",
             20640,
@@ -92,7 +92,7 @@ CATALOG = {
             "bce36e04658a0047d84023fee547b5c03f28408b10c98bd48c66f98e8c12ba54",
             "a2f4f55ff91c67e60391318ea4d61d247d09f8fef119ec6f44a1eb727d7f1f7b",
         ),
-        Source(
+        Dataset(
             "kch",
             "King County house sales",
             21613,
@@ -109,4 +109,4 @@ CATALOG = {
         ),
     )
 }
-"""By name, in the order of the paper's first table but for the last two."""
+"""Data sets by name, in the order of the paper's Table I."""

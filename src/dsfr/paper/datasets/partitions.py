@@ -1,6 +1,6 @@
-"""Who owns which row: at random, or non-identically, as real owners are.
+"""Partitions of rows between agents: random, or with a different distribution for every agent.
 
-Every function returns an agent number for every row; every agent has at least one.
+Every function returns the number of an agent for every row; every agent has at least one row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 
 
 def split_evenly(n_rows: int, n_agents: int, rng: np.random.Generator) -> IntArray:
-    """Random, and as even as it goes.
+    """Divide rows at random into parts of equal size, up to one row.
 
     >>> np.bincount(split_evenly(7, 3, np.random.default_rng(0))).tolist()
     [3, 2, 2]
@@ -25,10 +25,10 @@ def split_evenly(n_rows: int, n_agents: int, rng: np.random.Generator) -> IntArr
 
 
 def split_by_column(values: Any, n_agents: int | None = None) -> IntArray:
-    """By a column's value: rows of equal value have the same owner.
+    """Divide rows by the value of a column: rows of equal value have the same agent.
 
-    Without ``n_agents`` every distinct value is an agent; with it, agents own consecutive ranges of the sorted values,
-    as equal in size as ties allow.
+    Without ``n_agents`` every distinct value has its own agent; with it, agents own consecutive ranges of the sorted
+    values, of sizes as equal as ties allow.
 
     >>> split_by_column(["north", "south", "north"]).tolist()
     [0, 1, 0]
@@ -41,13 +41,13 @@ def split_by_column(values: Any, n_agents: int | None = None) -> IntArray:
     if not 1 <= n_agents <= len(distinct):
         raise ValueError(
             f"n_agents={n_agents} must be 1 to {len(distinct)}, the number of distinct values: rows of equal value "
-            "have one owner. Take fewer agents or another column."
+            "have the same agent. Use fewer agents or another column."
         )
     return np.asarray(_consecutive(counts, n_agents)[rank], dtype=np.int64)
 
 
 def split_by_cluster(X: Any, n_agents: int, rng: np.random.Generator) -> IntArray:
-    """By cluster: each agent owns one region of the features, so that no two see the same kind of rows.
+    """Divide rows by cluster: each agent owns one region of the feature space.
 
     >>> X = [[0.0], [0.1], [5.0], [5.1]]
     >>> owners = split_by_cluster(X, 2, np.random.default_rng(0))
@@ -64,7 +64,7 @@ def split_by_cluster(X: Any, n_agents: int, rng: np.random.Generator) -> IntArra
 
 
 def split_by_dirichlet(n_rows: int, n_agents: int, concentration: float, rng: np.random.Generator) -> IntArray:
-    """By shares drawn from ``Dirichlet(concentration, ...)``: small values make few agents own most of the rows.
+    """Divide rows by shares drawn from ``Dirichlet(concentration, ...)``; a small value gives few agents most rows.
 
     >>> owners = split_by_dirichlet(1000, 4, 0.5, np.random.default_rng(0))
     >>> sorted(np.bincount(owners).tolist())[0] >= 1, len(owners)
@@ -81,7 +81,7 @@ def split_by_dirichlet(n_rows: int, n_agents: int, concentration: float, rng: np
 
 
 def _consecutive(counts: IntArray, n_agents: int) -> IntArray:
-    """An agent for each of the sorted values: the next one takes over once its predecessors have their share."""
+    """Agent of each of the sorted values; an agent takes values until it has its share of the rows."""
     owners, agent, seen = np.zeros_like(counts), 0, 0
     for value, count in enumerate(counts):
         full = seen >= counts.sum() * (agent + 1) / n_agents
@@ -99,7 +99,7 @@ def _check_count(n_agents: int, n_rows: int) -> None:
 
 
 def _without_empty(owners: IntArray, n_agents: int, distances: Array) -> IntArray:
-    """Give each agent without a row the one nearest to its center, from an agent that can spare it."""
+    """Give each agent without rows the row nearest to its center, taken from an agent with several rows."""
     for agent in range(n_agents):
         if not (owners == agent).any():
             sizes = np.bincount(owners, minlength=n_agents)

@@ -1,1 +1,1 @@
-"""Experiments: a TOML spec becomes tidy results on disk, resumable and in parallel. Nothing here draws or judges."""
+"""Experiments: run the TOML specs in parallel, resume after an interruption, store tidy results."""

@@ -1,6 +1,6 @@
-"""What a user would pick instead: ridge, Gaussian process, random forest, on the same labels.
+"""Baselines of scikit-learn on the same labels: ridge, Gaussian process, random forest.
 
-They see no unlabelled rows, and need all labels in one place.
+They use no unlabelled rows, and need all labels in one place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dsfr.paper.experiments.table import Choices, Row
 
 
 def run_baselines(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
-    """Test error and seconds of every baseline; features scaled and targets standardised as for the other methods."""
+    """Test error and seconds of every baseline, with features and targets scaled as for the other methods."""
     labeled = ~np.isnan(fold.known)
     ranges, targets = Ranges.of(fold.X), fold.known[labeled]
     X, X_test = scale_features(fold.X[labeled], ranges), scale_features(fold.X_test, ranges)
@@ -40,7 +40,7 @@ def run_baselines(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 
 
 def _models(X: Array, y: Array, spec: Spec, seed: int) -> list[tuple[str, float, float | None, Any]]:
-    """Name, ridge penalty, leave-one-out error where there is something to choose, and model."""
+    """Name, ridge penalty, leave-one-out error (None without a parameter to choose) and model."""
     scores = _ridge_leave_one_out(X, y, spec.alphas)
     ridges = [("ridge", alpha, loo, Ridge(alpha=alpha)) for alpha, loo in zip(spec.alphas, scores, strict=True)]
     return [
@@ -58,6 +58,6 @@ def _ridge_leave_one_out(X: Array, y: Array, alphas: tuple[float, ...]) -> list[
 
 
 def _gaussian_process(length_scales: Array, seed: int) -> GaussianProcessRegressor:
-    """One length scale for all features or one for each (ARD), by the marginal likelihood."""
+    """Gaussian process with one length scale for all features or one for each (ARD), by marginal likelihood."""
     kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(length_scales, (1e-2, 1e3)) + WhiteKernel(0.1, (1e-6, 1e1))
     return GaussianProcessRegressor(kernel, random_state=seed)

@@ -1,4 +1,4 @@
-"""Round by round: the objective of clusters and weights, by the paper's plain ADMM, accelerated, and by the default."""
+"""Convergence histories of clusters and weights: plain ADMM of the paper, accelerated ADMM, and the default."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ VARIANTS: dict[str, IterativeSolver] = {"paper": PLAIN, "anderson": ADMM(), "con
 
 
 def run_convergence(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
-    """Objective per round of both stages, beside its value at the pooled solution that the rounds should lead to."""
+    """Objective per round of both stages, beside its value at the pooled solution."""
     return [row for variant in VARIANTS for row in _rounds_of(fold, spec, variant)]
 
 
 def _rounds_of(fold: Fold, spec: Spec, variant: str) -> Iterator[Row]:
     solver = replace(VARIANTS[variant], tol=spec.tol, max_rounds=spec.max_rounds)
-    told = {"solver": solver, "ridge": spec.ridge, "unlabeled": ICR(weight=spec.consistency)}
-    agents = Agents.meet(fold, spec, fold.owners, fold.known, **told)
+    options = {"solver": solver, "ridge": spec.ridge, "unlabeled": ICR(weight=spec.consistency)}
+    agents = Agents.of_fold(fold, spec, fold.owners, fold.known, **options)
     settings = agents.settings
     history: list[RoundInfo] = []
     rules, shares, _ = agree_rules(agents.engine, settings, agents.population, history.append)
@@ -53,9 +53,9 @@ def _rounds_of(fold: Fold, spec: Spec, variant: str) -> Iterator[Row]:
 
 
 def _rows(variant: str, history: list[RoundInfo], pooled: float, tol: float, ends: dict[str, float]) -> Iterator[Row]:
-    """Every round up to 20, then about 30 more; the last one says how it ended."""
+    """The first 20 rounds and about 30 later ones; the last row has the final errors."""
     marks = {*range(1, 21), *np.geomspace(20, len(history), 30).astype(int).tolist(), len(history)}
-    stopped = next((info.round for info in history if _settled(info, tol)), None)
+    stopped = next((info.round for info in history if _converged(info, tol)), None)
     for info in history:
         if info.round not in marks:
             continue
@@ -75,10 +75,10 @@ def _rows(variant: str, history: list[RoundInfo], pooled: float, tol: float, end
         }
 
 
-def _settled(info: RoundInfo, tol: float) -> bool:
-    """Both residuals under the threshold: agents agree, and the consensus stands still (it starts still).
+def _converged(info: RoundInfo, tol: float) -> bool:
+    """Whether both residuals are below the threshold.
 
-    Without ADMM there are no residuals.
+    The first round does not count, because the consensus has not moved yet. Solvers other than ADMM have no residuals.
     """
     return info.round > 1 and 0.0 < info.primal_residual <= tol and info.dual_residual <= tol
 

@@ -1,4 +1,4 @@
-"""One unit of work: a training set with few labels spread over agents, and the test rows of a fold."""
+"""Units of work: a training set with few labels, divided between agents, and the test rows of a fold."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dsfr.paper.datasets import (
 from dsfr.paper.experiments.spec import Spec
 
 PARTITION_COLUMN = 0
-"""Feature that decides the owner in the partition "column"."""
+"""Feature by which the partition "column" divides the rows."""
 DIRICHLET_CONCENTRATION = 0.5
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unit:
-    """What is computed at once, and stored at once."""
+    """One fold of one repetition on one data set: computed and stored as a whole."""
 
     repetition: int
     fold: int
@@ -34,33 +34,33 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """A name for its file."""
+        """Name of the file of its results."""
         return f"{self.dataset}-{self.repetition:02d}-{self.fold}"
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Training rows with their owners, and test rows."""
+    """Training rows with their agents, and test rows."""
 
     unit: Unit
     X: Array
     y: Array
-    """All training labels; only FR may see them."""
+    """All training labels; only FR uses them."""
     owners: IntArray
     known: Array
-    """Training labels that the methods may see, NaN elsewhere."""
+    """Training labels that the other methods use, NaN elsewhere."""
     X_test: Array
     y_test: Array
     seed: int
     """Random state of every fit on this fold."""
 
     def rng(self, *purpose: int) -> np.random.Generator:
-        """A random stream of this fold."""
+        """Random generator of this fold for one purpose."""
         return np.random.default_rng([self.seed, *purpose])
 
 
 def units(spec: Spec) -> Iterator[Unit]:
-    """All units of an experiment, whole repetitions first, so that the time of the rest can be told early."""
+    """All units of an experiment, by repetition, so that the remaining time can be estimated early."""
     for repetition in range(spec.repetitions):
         for fold in range(spec.test_folds):
             for dataset in spec.datasets:
@@ -68,9 +68,9 @@ def units(spec: Spec) -> Iterator[Unit]:
 
 
 def make_fold(spec: Spec, unit: Unit) -> Fold:
-    """The fold of a unit. Its splits, owners and labels depend on seed, repetition and fold alone.
+    """The fold of a unit. Its split, agents and labels depend on seed, repetition and fold only.
 
-    Experiments with the same seed and numbers of labels and agents therefore see the same rows and labels.
+    Experiments with the same seed and the same numbers of labels and agents therefore use the same rows and labels.
     """
     values = load_values(unit.dataset)
     splits = KFold(spec.folds, shuffle=True, random_state=1000 * spec.seed + unit.repetition).split(values.X)
@@ -83,7 +83,7 @@ def make_fold(spec: Spec, unit: Unit) -> Fold:
 
 
 def owners_by(partition: str, fold: Fold, n_agents: int, rng: np.random.Generator) -> IntArray:
-    """Owners of the training rows by one of `dsfr.paper.experiments.spec.PARTITIONS`."""
+    """Agents of the training rows by one of `dsfr.paper.experiments.spec.PARTITIONS`."""
     if partition == "column":
         return split_by_column(fold.X[:, PARTITION_COLUMN], n_agents)
     if partition == "cluster":

@@ -1,7 +1,7 @@
-"""All values of a grid at the price of one fit: agents agree on rules and sum their statistics once.
+"""Closed-form solutions for all values of a grid: agents agree on rules and sum their statistics once.
 
-What consensus ADMM converges to is the solution of the summed statistics, and every (ridge, weight) is one small linear
-system of these. Sums pass through the training protocol itself, so pairs and graphs are those of a real fit.
+Consensus ADMM converges to the solution of the summed statistics, and every (ridge, weight) of the grid is one small
+linear system in them. The statistics come from the training protocol, so that pairs and graphs are those of a full fit.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class ListeningEngine(InProcessEngine):
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """The owners of a fold's rows, met and measured."""
+    """Agents of a fold with their engine, settings and the survey of their rows."""
 
     engine: ListeningEngine
     settings: Settings
     population: Population
 
     @classmethod
-    def meet(cls, fold: Fold, spec: Spec, owners: IntArray | None, targets: Array, **told: Any) -> Agents:
-        """Agents that know these targets; no owners: one agent has all rows."""
+    def of_fold(cls, fold: Fold, spec: Spec, owners: IntArray | None, targets: Array, **options: Any) -> Agents:
+        """Agents with these targets; without owners, one agent has all rows."""
         holders = np.zeros(len(targets), dtype=np.int64) if owners is None else owners
         engine = ListeningEngine(list(make_shards(fold.X, targets, holders).values()), TASKS)
-        settings = Settings(**shared_settings(spec) | told, seed=protocol_seed(fold))
+        settings = Settings(**shared_settings(spec) | options, seed=protocol_seed(fold))
         return cls(engine, settings, survey(engine, settings))
 
     def rules(self, solver: Solver | None = None) -> Rules:
@@ -87,7 +87,7 @@ class Agents:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """All that weights depend on, for every candidate."""
+    """Summed statistics, from which the weights of every candidate follow."""
 
     population: Population
     basis: Rules | Wavelets
@@ -101,7 +101,7 @@ class Problem:
         return [nrmse(fold.y_test, target.mean + target.deviation * (H @ found)) for found in weights]
 
     def leave_one_out(self, fold: Fold, targets: Array, candidates: Sequence[Candidate]) -> list[float]:
-        """Root mean square of the leave-one-out residuals on the labels, in deviations of the target."""
+        """Root mean square of the leave-one-out residuals on the labels, in standard deviations of the target."""
         labeled = ~np.isnan(targets)
         X = scale_features(fold.X[labeled], self.population.ranges)
         y = (targets[labeled] - self.population.target.mean) / self.population.target.deviation
@@ -123,9 +123,9 @@ def shared_settings(spec: Spec) -> dict[str, Any]:
 
 
 def protocol_seed(fold: Fold) -> int:
-    """The seed that an estimator makes of the fold's random state: both draw the same pairs and nodes."""
+    """Seed that an estimator derives from the fold's random state, so that both draw the same pairs and nodes."""
     return int(check_random_state(fold.seed).randint(2**31 - 1))
 
 
 def _ignore(_: object) -> None:
-    """Nobody watches the rounds."""
+    """Observer of rounds that does nothing."""

@@ -1,8 +1,8 @@
 """Results on disk: one small file per unit while an experiment runs, one tidy Parquet table once it is complete.
 
-``<name>.parquet`` has one row per measurement, ``<name>.json`` says how it was made. Until then ``<name>.parts`` holds
-what has been computed, and a later run goes on from there. Results of another version or another spec are never mixed
-in and never overwritten.
+``<name>.parquet`` has one row per measurement, ``<name>.json`` has the metadata. While the experiment is incomplete,
+``<name>.parts`` holds the results of its units, from which a later run resumes. Results of different versions or specs
+are never mixed, and never overwritten unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from dsfr import __version__
 from dsfr.paper.experiments.folds import Unit, units
-from dsfr.paper.experiments.machine import describe_machine, describe_source
+from dsfr.paper.experiments.provenance import describe_machine, describe_source
 from dsfr.paper.experiments.spec import Spec
 from dsfr.storage.atomic import replacing
 
@@ -27,12 +27,12 @@ Row = dict[str, Any]
 
 
 class ResultsError(ValueError):
-    """Results that are missing, damaged, or belong to another version or spec."""
+    """Results are missing, damaged, or belong to another version or spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Results of one experiment in a folder."""
+    """Stored results of one experiment."""
 
     folder: Path
     spec: Spec
@@ -40,7 +40,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | Path, spec: Spec, needed: str = "", *, force: bool = False) -> Store:
-        """Results to add to; ``force`` removes those of another version or spec.
+        """Open the results of an experiment; ``force`` removes those of another version or spec.
 
         Raises
         ------
@@ -49,62 +49,62 @@ class Store:
         """
         store = cls(Path(folder), spec, spec.fingerprint(needed))
         store.folder.mkdir(parents=True, exist_ok=True)
-        for about in (store.about_path, store.parts / "run.json"):
-            if about.exists():
-                store._check_same(about, force=force)
+        for path in (store.metadata_path, store.parts / "run.json"):
+            if path.exists():
+                store._check_same(path, force=force)
         return store
 
     @property
     def table_path(self) -> Path:
-        """The complete results."""
+        """Table of the complete results."""
         return self.folder / f"{self.spec.name}.parquet"
 
     @property
-    def about_path(self) -> Path:
-        """How they were made."""
+    def metadata_path(self) -> Path:
+        """Metadata of the complete results."""
         return self.folder / f"{self.spec.name}.json"
 
     @property
     def parts(self) -> Path:
-        """Results of single units."""
+        """Folder of the results of single units."""
         return self.folder / f"{self.spec.name}.parts"
 
     @property
     def complete(self) -> bool:
         """Whether all units are stored."""
-        return self.about_path.exists() and self.table_path.exists()
+        return self.metadata_path.exists() and self.table_path.exists()
 
     def missing(self) -> list[Unit]:
-        """Units that are still to be computed."""
+        """Units that have no stored results."""
         if self.complete:
             return []
         return [unit for unit in units(self.spec) if not self._part(unit).exists()]
 
     def begin(self) -> None:
-        """Mark the parts as belonging to this spec and version."""
+        """Create the folder of parts and record spec and version in it."""
         self.parts.mkdir(exist_ok=True)
         _write_json(self.parts / "run.json", self._identity())
 
     def write(self, unit: Unit, rows: Sequence[Row], seconds: float) -> None:
-        """Keep the rows of one unit."""
+        """Store the rows of one unit."""
         _write_json(self._part(unit), {"seconds": round(seconds, 3), "rows": list(rows)})
 
     def seconds(self) -> dict[Unit, float]:
-        """How long each stored part took."""
+        """Computing time of every stored unit."""
         stored = [unit for unit in units(self.spec) if self._part(unit).exists()]
         return {unit: float(self._read_part(unit)["seconds"]) for unit in stored}
 
     def finish(self, *, jobs: int, wall_seconds: float | None) -> None:
-        """Put all parts into one table, in the order of the units, and remove them."""
+        """Combine all parts into one table, ordered by unit, and remove them."""
         rows, seconds = [], 0.0
         for unit in sorted(units(self.spec), key=lambda unit: (unit.dataset, unit.repetition, unit.fold)):
             part = self._read_part(unit)
             seconds += float(part["seconds"])
-            place = {"dataset": unit.dataset, "repetition": unit.repetition, "fold": unit.fold}
-            rows += [place | row for row in part["rows"]]
+            keys = {"dataset": unit.dataset, "repetition": unit.repetition, "fold": unit.fold}
+            rows += [keys | row for row in part["rows"]]
         _write_parquet(self.table_path, rows)
         effort = {"jobs": jobs, "core_seconds": round(seconds, 1), "wall_seconds": wall_seconds, "rows": len(rows)}
-        _write_json(self.about_path, {**self._identity(), **effort, "machine": describe_machine()})
+        _write_json(self.metadata_path, {**self._identity(), **effort, "machine": describe_machine()})
         shutil.rmtree(self.parts)
 
     def _identity(self) -> dict[str, Any]:
@@ -121,28 +121,28 @@ class Store:
             raise ResultsError(f"{path} cannot be read ({error}): delete it and run again") from None
         return part
 
-    def _check_same(self, about: Path, *, force: bool) -> None:
-        found = read_about(about)
+    def _check_same(self, path: Path, *, force: bool) -> None:
+        found = read_metadata(path)
         same = found.get("fingerprint") == self.fingerprint and found.get("version") == __version__
         if same:
             return
         if force:
             self._remove()
             return
-        what = f"dsfr {found.get('version')}" if found.get("version") != __version__ else "another spec"
+        origin = f"dsfr {found.get('version')}" if found.get("version") != __version__ else "another spec"
         raise ResultsError(
-            f"{self.folder} holds results of {self.spec.name!r} made by {what} (this is dsfr {__version__}): write to "
-            "another folder with --output, or give --force to replace them"
+            f"{self.folder} holds results of {self.spec.name!r} made by {origin} (this is dsfr {__version__}): write "
+            "to another folder with --output, or give --force to replace them"
         )
 
     def _remove(self) -> None:
         self.table_path.unlink(missing_ok=True)
-        self.about_path.unlink(missing_ok=True)
+        self.metadata_path.unlink(missing_ok=True)
         shutil.rmtree(self.parts, ignore_errors=True)
 
 
-def read_about(path: Path) -> dict[str, Any]:
-    """How results were made.
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Read the metadata of results.
 
     Raises
     ------
@@ -150,14 +150,13 @@ def read_about(path: Path) -> dict[str, Any]:
         If the file is damaged.
     """
     try:
-        about: dict[str, Any] = json.loads(path.read_text())
-        return dict(about)
+        return dict(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read ({error}): restore it, or write to another folder") from None
 
 
 def read_results(folder: str | Path, name: str) -> list[Row]:
-    """All rows of a complete experiment.
+    """Read all rows of a complete experiment.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Running experiments: units in parallel, each stored when it is done, with an estimate of what is left."""
+"""Run experiments: units in parallel, each stored when it is finished, with an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from dsfr.paper.experiments.spec import Spec, SpecError
 from dsfr.paper.experiments.workers import Workers
 
 Key = tuple[str, str]
-"""Experiment and data set: units of one key take about as long."""
+"""Experiment and data set; units with the same key take about the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a watcher is told after every unit."""
+    """Progress that is reported after every unit."""
 
     experiment: str
     done: int
     total: int
     """Units of all experiments."""
     seconds_left: float | None
-    """None while some kind of unit has not been timed."""
+    """None while some kind of unit has no measured time."""
 
 
 @dataclass(slots=True)
-class Pace:
-    """How long units take, and what that means for those left."""
+class TimeEstimate:
+    """Estimate of the remaining time from the measured times of units."""
 
     jobs: int
     needs: Mapping[str, str]
-    """An experiment that has not been timed is taken to be as long as the one it needs."""
+    """Experiment whose times are used for an experiment without measured times."""
     waiting: list[Key]
-    seen: dict[Key, list[float]] = field(default_factory=lambda: defaultdict(list))
+    measured: dict[Key, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def done(self, key: Key, seconds: float) -> None:
-        """One unit less."""
+        """Record the time of a finished unit."""
         self.waiting.remove(key)
-        self.seen[key].append(seconds)
+        self.measured[key].append(seconds)
 
     def remaining(self) -> float | None:
-        """Seconds until all is done."""
-        timed = [self.seen.get(key) or self.seen.get((self.needs[key[0]], key[1])) for key in self.waiting]
+        """Estimated seconds until all units are finished; None if unknown."""
+        timed = [self.measured.get(key) or self.measured.get((self.needs[key[0]], key[1])) for key in self.waiting]
         if not all(timed):
             return None
         return sum(float(np.mean(seconds)) for seconds in timed if seconds) / self.jobs
@@ -64,32 +64,32 @@ def run_experiments(
     force: bool = False,
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Compute what is missing of these experiments and store it.
+    """Compute and store the missing units of these experiments.
 
-    One unit of every experiment and data set goes first, so that the time of all can be told early.
+    One unit of every experiment and data set is computed first, so that the remaining time can be estimated early.
 
     Raises
     ------
     ResultsError
         Before anything is computed, if the folder holds results of another version or spec.
     DatasetError
-        Before anything is computed, if a data set is out of reach.
+        Before anything is computed, if a data set cannot be loaded.
     """
     stores = [store for store in open_stores(specs, folder, force=force) if not store.complete]
     for name in sorted({unit.dataset for store in stores for unit in store.missing()}):
         load_values(name)
     with Workers(jobs) as workers:
-        session = _Session(stores, workers, watch)
+        run = _Run(stores, workers, watch)
         for store in stores:
             if not store.spec.needs:
-                session.compute(store, _first_of_each(store.missing()))
+                run.compute(store, _first_of_each(store.missing()))
         for store in stores:
-            session.compute(store, store.missing())
-            session.finish(store)
+            run.compute(store, store.missing())
+            run.finish(store)
 
 
 def open_stores(specs: Sequence[Spec], folder: str | Path, *, force: bool = False) -> list[Store]:
-    """The store of every experiment; one that needs another belongs to that one's spec too."""
+    """Open the store of every experiment; its fingerprint includes that of the experiment it needs."""
     stores: dict[str, Store] = {}
     for spec in specs:
         if spec.needs and spec.needs not in stores:
@@ -99,41 +99,41 @@ def open_stores(specs: Sequence[Spec], folder: str | Path, *, force: bool = Fals
     return list(stores.values())
 
 
-class _Session:
-    """One run over several experiments."""
+class _Run:
+    """State of one run over several experiments."""
 
     def __init__(self, stores: Sequence[Store], workers: Workers, watch: Callable[[Progress], None]) -> None:
         self.workers, self.watch = workers, watch
         self.total = sum(len(store.missing()) for store in stores)
         waiting = [(store.spec.name, unit.dataset) for store in stores for unit in store.missing()]
-        self.pace = Pace(workers.jobs, {store.spec.name: store.spec.needs for store in stores}, waiting)
+        self.estimate = TimeEstimate(workers.jobs, {store.spec.name: store.spec.needs for store in stores}, waiting)
         self.wall: dict[str, float] = defaultdict(float)
         self.resumed = set()
         for store in stores:
             store.begin()
             for unit, seconds in store.seconds().items():
-                self.pace.seen[store.spec.name, unit.dataset].append(seconds)
+                self.estimate.measured[store.spec.name, unit.dataset].append(seconds)
                 self.resumed.add(store.spec.name)
 
     def compute(self, store: Store, units: Sequence[Unit]) -> None:
         spec, start = store.spec, time.perf_counter()
         choices = best_on_test(read_results(store.folder, spec.needs)) if spec.needs else {}
-        self._tell(spec)
+        self._report(spec)
         for unit, rows, seconds in self.workers.compute(spec, units, choices):
             store.write(unit, rows, seconds)
-            self.pace.done((spec.name, unit.dataset), seconds)
-            self._tell(spec)
+            self.estimate.done((spec.name, unit.dataset), seconds)
+            self._report(spec)
         self.wall[spec.name] += time.perf_counter() - start
 
     def finish(self, store: Store) -> None:
         name = store.spec.name
-        # Of a run that was interrupted only the work can be told, not how long people waited.
+        # After an interruption the wall-clock time is unknown; the computing time of the units is known.
         wall = None if name in self.resumed else round(self.wall[name], 1)
         store.finish(jobs=self.workers.jobs, wall_seconds=wall)
 
-    def _tell(self, spec: Spec) -> None:
-        done = self.total - len(self.pace.waiting)
-        self.watch(Progress(spec.name, done, self.total, self.pace.remaining()))
+    def _report(self, spec: Spec) -> None:
+        done = self.total - len(self.estimate.waiting)
+        self.watch(Progress(spec.name, done, self.total, self.estimate.remaining()))
 
 
 def _first_of_each(units: Iterable[Unit]) -> list[Unit]:

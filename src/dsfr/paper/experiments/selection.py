@@ -1,4 +1,4 @@
-"""Which grid value: the best on the test folds, as a reader of the paper must assume, or by training labels alone."""
+"""Choice of the grid value: the best on the test folds, or by leave-one-out on the training labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = tuple[int, int]
 def best_on_test(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, Candidate]:
     """One grid value per data set, setting and method: that of the lowest mean error on the test folds.
 
-    It looks at the test rows, so the error it leads to flatters.
+    The choice uses the test rows, so the resulting error is optimistic.
     """
     errors: dict[Cell, dict[Candidate, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:

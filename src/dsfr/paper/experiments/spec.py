@@ -1,4 +1,4 @@
-"""What an experiment is told: a TOML file, checked once."""
+"""Specification of an experiment, read from a TOML file and validated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("grid", "baselines", "fits", "convergence", "penalties", "pairs", "rule
 
 
 class SpecError(ValueError):
-    """A spec that cannot be run, with the key and the rule it breaks."""
+    """The spec is invalid; the message names the key and the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class Spec:
 
     name: str
     kind: str
-    """What is computed, see `dsfr.paper.experiments.kinds`."""
+    """Kind of experiment, a key of `dsfr.paper.experiments.runners.RUNNERS`."""
     title: str = ""
     datasets: tuple[str, ...]
     repetitions: int = 10
     folds: int = 5
     test_folds: int = 5
-    """How many of the folds are tested, from the first."""
+    """Number of folds that are tested, from the first."""
     labels: int = 50
     agents: int = 5
     rules: int = 5
@@ -43,17 +43,17 @@ class Spec:
     consistency: float = 0.1
     grid: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     values: tuple[int, ...] = ()
-    """Numbers of pairs, rules or agents to try."""
+    """Numbers of pairs, rules or agents to compare."""
     label_counts: tuple[int, ...] = ()
-    """Numbers of labels to try."""
+    """Numbers of labels to compare."""
     partitions: tuple[str, ...] = ("random",)
     max_rounds: int = 300
-    """Most rounds of the paper's plain iteration."""
+    """Limit of rounds of the paper's plain ADMM."""
     alphas: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
     """Ridge penalties of the linear baseline."""
     trees: int = 100
     needs: str = ""
-    """Name of the experiment whose results this one starts from."""
+    """Name of the experiment whose results this one uses."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -81,33 +81,33 @@ class Spec:
             raise SpecError(f"{self.name}: datasets must not be empty, and numbers in grid, alphas and values be > 0")
 
     def fingerprint(self, needed: str = "") -> str:
-        """Checksum of all that the results depend on; ``needed`` is that of the experiment this one starts from."""
-        told = {name: value for name, value in asdict(self).items() if name != "title"}
-        return hashlib.sha256(json.dumps([told, needed], sort_keys=True).encode()).hexdigest()
+        """Checksum of everything the results depend on; ``needed`` is the checksum of the experiment this one uses."""
+        settings = {name: value for name, value in asdict(self).items() if name != "title"}
+        return hashlib.sha256(json.dumps([settings, needed], sort_keys=True).encode()).hexdigest()
 
 
 def read_spec(path: str | Path, *, quick: bool = False) -> Spec:
-    """Spec of a TOML file; its table ``[quick]`` replaces values when a quick run is asked for.
+    """Read the spec of a TOML file; in a quick run its table ``[quick]`` replaces values.
 
     Raises
     ------
     SpecError
-        Naming the file, the key and what is expected.
+        If the spec is invalid; the message names the file, the key and the rule.
     """
     path = Path(path)
     try:
-        told: dict[str, Any] = tomllib.loads(path.read_text())
+        table: dict[str, Any] = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} is not a TOML file: {error}") from None
-    faster = told.pop("quick", {})
-    if not isinstance(faster, dict):
+    quick_values = table.pop("quick", {})
+    if not isinstance(quick_values, dict):
         raise SpecError(f"{path}: quick must be a table of values that replace others")
-    merged = {"name": path.stem, **told, **(faster if quick else {})}
-    return _from_table(path, merged, told | faster)
+    merged = {"name": path.stem, **table, **(quick_values if quick else {})}
+    return _from_table(path, merged, table | quick_values)
 
 
 def read_specs(place: str | Path, *, quick: bool = False) -> list[Spec]:
-    """The specs of a folder, or the one of a file, ordered so that each comes after what it needs."""
+    """Read the specs of a folder or of one file; each comes after the experiment it needs."""
     place = Path(place)
     paths = sorted(place.glob("*.toml")) if place.is_dir() else [place]
     if not paths or not place.exists():
@@ -131,9 +131,9 @@ def find_specs() -> Path:
     raise SpecError("no specs of the paper's experiments are installed: give a TOML file, or a folder with some")
 
 
-def _from_table(path: Path, merged: dict[str, Any], told: dict[str, Any]) -> Spec:
+def _from_table(path: Path, merged: dict[str, Any], given: dict[str, Any]) -> Spec:
     known = {field.name: str(field.type) for field in fields(Spec) if field.name != "name"}
-    for key in told:
+    for key in given:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             hint = f": did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
@@ -145,7 +145,7 @@ def _from_table(path: Path, merged: dict[str, Any], told: dict[str, Any]) -> Spe
 
 
 def _typed(path: Path, key: str, value: Any, wanted: str) -> Any:
-    """The value as its field's type has it, lists as tuples."""
+    """The value converted to the type of its field; lists become tuples."""
     kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (float, int)}
     inner = wanted.removeprefix("tuple[").removesuffix(", ...]")
     many = inner != wanted

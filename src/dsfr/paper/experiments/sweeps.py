@@ -1,4 +1,4 @@
-"""One setting varied, the others held: ADMM penalties, pairs, rules, agents."""
+"""Sweeps over one setting with the others fixed: ADMM penalties, pairs, rules, agents."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dsfr.training.shard import Purpose
 from dsfr.training.weights.weights import agree_weights
 
 PLAIN = ADMM(acceleration=None, cluster_penalty=0.1, penalty=0.1)
-"""The paper's iteration: plain ADMM with rho_s = rho_p = 0.1."""
+"""The paper's plain ADMM with rho_s = rho_p = 0.1."""
 
 
 def run_penalties(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
-    """The paper's plain iteration with one of its two ADMM penalties varied, stopped after ``max_rounds``."""
+    """Plain ADMM of the paper with one of its two penalties varied, stopped after ``max_rounds``."""
     plain = replace(PLAIN, tol=spec.tol, max_rounds=spec.max_rounds)
-    told = {"solver": plain, "ridge": spec.ridge, "unlabeled": ICR(weight=spec.consistency)}
-    agents = Agents.meet(fold, spec, fold.owners, fold.known, **told)
+    options = {"solver": plain, "ridge": spec.ridge, "unlabeled": ICR(weight=spec.consistency)}
+    agents = Agents.of_fold(fold, spec, fold.owners, fold.known, **options)
     rows = []
     usual = agents.rules()
     for value in spec.grid:
@@ -50,8 +50,8 @@ def _plain_fit(fold: Fold, agents: Agents, parameter: str, value: float, rules: 
 
 
 def run_pairs(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
-    """SFR-ICR with more and more pairs per agent; each number of pairs contains the smaller ones."""
-    agents = Agents.meet(fold, spec, fold.owners, fold.known)
+    """SFR-ICR over numbers of pairs per agent; the pairs of a smaller number are among those of a larger one."""
+    agents = Agents.of_fold(fold, spec, fold.owners, fold.known)
     rules = agents.rules()
     labeled_part = agents.statistics(rules, None)
     rows, gap = [], np.zeros_like(labeled_part.gram)
@@ -64,7 +64,7 @@ def run_pairs(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 
 
 def _growing_grams(fold: Fold, agents: Agents, rules: Rules, values: list[int]) -> Iterator[tuple[int, Array]]:
-    """For every number of pairs what it adds to ``B'B`` of the number before, over all agents."""
+    """For every number of pairs, the increment of ``B'B`` over the number before, summed over agents."""
     holders = np.unique(fold.owners)
     X = scale_features(fold.X, agents.population.ranges)
     hidden = np.isnan(fold.known)
@@ -81,14 +81,14 @@ def _growing_grams(fold: Fold, agents: Agents, rules: Rules, values: list[int]) 
 
 
 def run_rules(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
-    """Distributed SFR-ICR over numbers of rules, for few and for more labels."""
+    """Distributed SFR-ICR over numbers of rules, for several numbers of labels."""
     counts = spec.label_counts or (spec.labels,)
     known = {count: hide_labels_by_agent(fold.y, fold.owners, count, fold.rng(count)) for count in counts}
     rows = []
     for value in spec.values:
         rules = None
         for count, targets in known.items():
-            agents = Agents.meet(fold, spec, fold.owners, targets, n_rules=value)
+            agents = Agents.of_fold(fold, spec, fold.owners, targets, n_rules=value)
             # Clusters do not depend on labels.
             rules = rules or agents.rules()
             problem = Problem(agents.population, rules, agents.statistics(rules, "icr"))
@@ -98,7 +98,7 @@ def run_rules(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 
 
 def run_agents(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
-    """Full fits of SFR-ICR over numbers of agents and kinds of partition, the same number of labels in all."""
+    """Full fits of SFR-ICR over numbers of agents and partitions, with a fixed total number of labels."""
     return [
         _fit_over(fold, spec, partition, value)
         for partition in spec.partitions

@@ -1,4 +1,4 @@
-"""The main table: every method over the grid in closed form, and real fits at the chosen values."""
+"""The main table: every method over the grid in closed form, and full fits at the chosen grid values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dsfr.training import Conjugate, FuzzyRules
 
 Row = dict[str, Any]
 Choices = Mapping[tuple[str, str, str], Candidate]
-"""Grid value by data set, setting and method."""
+"""Chosen grid value by data set, setting and method."""
 SETTINGS = ("centralised", "distributed")
 
 
@@ -27,8 +27,8 @@ def run_grid(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 
 def _grid_of_setting(fold: Fold, spec: Spec, setting: str) -> Iterator[Row]:
     owners = fold.owners if setting == "distributed" else None
-    few = Agents.meet(fold, spec, owners, fold.known)
-    everything = Agents.meet(fold, spec, owners, fold.y)
+    few = Agents.of_fold(fold, spec, owners, fold.known)
+    everything = Agents.of_fold(fold, spec, owners, fold.y)
     rules, wavelets = few.rules(), few.wavelets(spec.nodes)
     icr = Problem(few.population, rules, few.statistics(rules, "icr"))
     graph = Problem(few.population, rules, few.statistics(rules, "graph"))
@@ -89,10 +89,10 @@ def _fit(fold: Fold, spec: Spec, setting: str, name: str, choices: Choices) -> R
     }
 
 
-def make_estimator(name: str, spec: Spec, *, ridge: float, weight: float, random_state: int, **told: Any) -> Any:
+def make_estimator(name: str, spec: Spec, *, ridge: float, weight: float, random_state: int) -> Any:
     """The estimator of a method with the protocol's settings."""
     method = METHODS[name.lower()]
-    shared: dict[str, Any] = {"ridge": ridge, "solver": Conjugate(tol=spec.tol), "random_state": random_state, **told}
+    shared: dict[str, Any] = {"ridge": ridge, "solver": Conjugate(tol=spec.tol), "random_state": random_state}
     if method.penalty is not None:
         shared["unlabeled"] = method.penalty(weight=weight)
     if method.has_rules:

@@ -1,4 +1,4 @@
-"""Processes that compute units, one BLAS thread each: results do not depend on how many there are."""
+"""Worker processes with one BLAS thread each; results do not depend on their number."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from dsfr.paper.experiments.folds import Unit, make_fold
-from dsfr.paper.experiments.kinds import RUNNERS
 from dsfr.paper.experiments.results import Row
+from dsfr.paper.experiments.runners import RUNNERS
 from dsfr.paper.experiments.spec import Spec
 from dsfr.paper.experiments.table import Choices
 
 Done = tuple[Unit, list[Row], float]
-"""A unit, its rows, and the seconds it took."""
+"""A unit, its rows, and its computing time in seconds."""
 
 
 class Workers:
-    """So many processes; with one job all is computed in this process."""
+    """Pool of worker processes; a single job runs in the calling process."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -43,7 +43,7 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def compute(self, spec: Spec, units: Sequence[Unit], choices: Choices) -> Iterator[Done]:
-        """Units as they get done, in any order."""
+        """Compute units and yield each when it is finished, in any order."""
         if self._pool is None:
             with threadpool_limits(1):
                 for unit in units:
@@ -60,19 +60,19 @@ def compute(spec: Spec, unit: Unit, choices: Choices) -> Done:
     """Compute one unit."""
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # Whether a fit has converged is a result, and stored.
+        # Convergence is stored as a result, so no warning is needed.
         warnings.simplefilter("ignore", ConvergenceWarning)
         rows = RUNNERS[spec.kind](make_fold(spec, unit), spec, choices)
     return unit, rows, time.perf_counter() - start
 
 
 def _start_worker(parent: int) -> None:
-    """No worker outlives its parent, however that ends."""
+    """Limit BLAS to one thread, and exit when the parent process ends."""
     threadpool_limits(1)
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
-def _leave_with(parent: int) -> None:
+def _exit_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

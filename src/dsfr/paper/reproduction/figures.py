@@ -1,4 +1,4 @@
-"""Figures like the paper's: mean with a band of one standard deviation over the runs."""
+"""Figures like the paper's: mean and band of one standard deviation over the runs."""
 
 from __future__ import annotations
 
@@ -10,36 +10,35 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.paper.experiments.results import Row
-from dsfr.paper.experiments.sweeps import PLAIN
 from dsfr.paper.reproduction.claims import Evidence
-from dsfr.paper.reproduction.curves import grid_curve
-from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, TITLES
-from dsfr.paper.reproduction.summary import curve, medians
+from dsfr.paper.reproduction.figure_claims import grid_curve
+from dsfr.paper.reproduction.published import ADMM_PENALTY, DATASETS, METHODS, PAPER, SETTINGS, TITLES
+from dsfr.paper.reproduction.summary import group_by, mean_curve, median_curve
 from dsfr.storage.atomic import replacing
 
 BLUE, ORANGE, GREEN, GRAY = "#0b62a4", "#d1570a", "#2e8540", "#8a8a8a"
 DPI = 90
 CONVERGENCE = ("airfoil", "ccpp", "kch", "wmsl")
-"""The four data sets of the paper's figure."""
+"""Data sets of the paper's figure of convergence."""
 CONVERGENCE_LINES = (
-    ("paper", ORANGE, f"plain ADMM, rho = {PLAIN.fixed_penalty:g} (paper)"),
+    ("paper", ORANGE, f"plain ADMM, rho = {ADMM_PENALTY:g} (paper)"),
     ("anderson", GREEN, "accelerated ADMM"),
     ("conjugate", BLUE, "conjugate residuals (default)"),
 )
-FAR = 0.05
-"""Where mean and median differ by more, both are drawn."""
-FLOOR = 1e-9
-"""Excess of the objective under which it is drawn no more."""
+MEDIAN_GAP = 0.05
+"""Where mean and median differ by more than this, both are drawn."""
+SMALLEST_EXCESS = 1e-9
+"""Smaller excesses of the objective are drawn as this value."""
 NAMES = ("overview", "convergence", "parameters", "pairs", "rules", "agents", "owners")
 
 
 def require_matplotlib() -> Any:
-    """Matplotlib's pyplot without a screen.
+    """Matplotlib's pyplot with a backend that needs no screen.
 
     Raises
     ------
     ImportError
-        Saying how to get it.
+        If matplotlib is not installed; the message says how to install it.
     """
     try:
         import matplotlib  # noqa: PLC0415 - optional: only figures need it
@@ -52,9 +51,9 @@ def require_matplotlib() -> Any:
 
 
 def draw_figures(evidence: Evidence, folder: str | Path) -> list[Path]:
-    """Draw all figures into a folder, each by its name."""
+    """Draw all figures into a folder; each file has the name of its figure."""
     plt = require_matplotlib()
-    painters: dict[str, Callable[[Any, Evidence], Any]] = {
+    plots: dict[str, Callable[[Any, Evidence], Any]] = {
         "overview": _overview,
         "convergence": _convergence,
         "parameters": _parameters,
@@ -74,7 +73,7 @@ def draw_figures(evidence: Evidence, folder: str | Path) -> list[Path]:
     }
     with plt.rc_context(style):
         for name in NAMES:
-            figure = painters[name](plt, evidence)
+            figure = plots[name](plt, evidence)
             paths.append(Path(folder) / f"{name}.png")
             with replacing(paths[-1]) as file:
                 figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
@@ -82,28 +81,28 @@ def draw_figures(evidence: Evidence, folder: str | Path) -> list[Path]:
     return paths
 
 
-def _panels(plt: Any, n_rows: int, n_columns: int, height: float = 2.6, **told: Any) -> tuple[Any, Any]:
+def _panels(plt: Any, n_rows: int, n_columns: int, height: float = 2.6, **options: Any) -> tuple[Any, Any]:
     size = (max(2.9 * n_columns, 6.0), height * n_rows)
-    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained", **told)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained", **options)
     return figure, axes
 
 
-def _band(axis: Any, x: Sequence[float], mean: Array, deviation: Array, color: str, label: str, **told: Any) -> None:
-    axis.plot(x, mean, color=color, label=label, **{"marker": "o", "markersize": 3, **told})
+def _band(axis: Any, x: Sequence[float], mean: Array, deviation: Array, color: str, label: str, **options: Any) -> None:
+    axis.plot(x, mean, color=color, label=label, **{"marker": "o", "markersize": 3, **options})
     axis.fill_between(x, mean - deviation, mean + deviation, color=color, alpha=0.15, linewidth=0)
 
 
 def _sweep(axis: Any, rows: list[Row], x: str, color: str, label: str) -> None:
-    """Mean and band of the NRMSE over ``x``, and its median where a few runs pull the mean away."""
-    values, means, deviations = curve(rows, x)
+    """Mean and band of the NRMSE over ``x``, and its median where it differs much from the mean."""
+    values, means, deviations = mean_curve(rows, x)
     _band(axis, values, means, deviations, color, label)
-    _, middles = medians(rows, x)
-    if np.abs(middles - means).max() > FAR:
+    _, middles = median_curve(rows, x)
+    if np.abs(middles - means).max() > MEDIAN_GAP:
         axis.plot(values, middles, color=color, linestyle="--", linewidth=1, label=f"{label} median".strip())
 
 
 def _overview(plt: Any, evidence: Evidence) -> Any:
-    """Every cell of the table: ours by both selections, and the paper's."""
+    """Every cell of the table: our errors by both selections, and the paper's."""
     figure, axes = _panels(plt, len(SETTINGS), len(DATASETS), 2.9)
     y = np.arange(len(METHODS))[::-1]
     for i, setting in enumerate(SETTINGS):
@@ -112,14 +111,28 @@ def _overview(plt: Any, evidence: Evidence) -> Any:
             cells = [evidence.cells[dataset, setting, method] for method in METHODS]
             paper = [PAPER[dataset, setting, method] for method in METHODS]
             for shift, color, marker, label, points in (
-                (0.2, BLUE, "o", "ours, best on the test folds", [(c.best.mean, c.best.deviation) for c in cells]),
-                (0.0, GREEN, "s", "ours, leave-one-out", [(c.honest.mean, c.honest.deviation) for c in cells]),
+                (
+                    0.2,
+                    BLUE,
+                    "o",
+                    "ours, best on the test folds",
+                    [(c.best_on_test.mean, c.best_on_test.deviation) for c in cells],
+                ),
+                (
+                    0.0,
+                    GREEN,
+                    "s",
+                    "ours, leave-one-out",
+                    [(c.by_leave_one_out.mean, c.by_leave_one_out.deviation) for c in cells],
+                ),
                 (-0.2, ORANGE, "D", "paper", [(p.mean, p.deviation) for p in paper]),
             ):
                 means, bars = np.array(points).T
                 drawn = {"fmt": marker, "color": color, "markersize": 4, "elinewidth": 1, "label": label}
                 axis.errorbar(means, y + shift, xerr=bars, **drawn)
-            top = max(1.05, max(c.best.mean + c.best.deviation for c in cells), max(p.mean for p in paper))
+            top = max(
+                1.05, max(c.best_on_test.mean + c.best_on_test.deviation for c in cells), max(p.mean for p in paper)
+            )
             axis.set(title=f"{TITLES[dataset]}, {setting}", yticks=y, xlim=(0, min(1.08 * top, 2.6)))
             axis.set_yticklabels(METHODS if j == 0 else [])
             axis.set_xlabel("test NRMSE" if i else "")
@@ -150,17 +163,17 @@ def _convergence(plt: Any, evidence: Evidence) -> Any:
 
 
 def _histories(rows: list[Row], *, excess: bool) -> tuple[Array, Array]:
-    """Rounds, and for every run the objective over its pooled value, or its excess; a run stays where it ended."""
+    """Rounds, and the ratio of each run's objective to its pooled value, or its excess over 1.
+
+    After its last round a run keeps its last value.
+    """
     longest = max(row["round"] for row in rows)
     rounds = np.unique(np.geomspace(1, longest, 60).astype(int)).astype(float)
-    runs: dict[tuple[int, int], list[Row]] = {}
-    for row in rows:
-        runs.setdefault((row["repetition"], row["fold"]), []).append(row)
     curves = []
-    for run in runs.values():
+    for run in group_by(rows, "repetition", "fold").values():
         seen = sorted(run, key=lambda row: row["round"])
         ratio = np.array([row["objective"] / row["objective_pooled"] for row in seen])
-        values = np.maximum(ratio - 1.0, FLOOR) if excess else ratio
+        values = np.maximum(ratio - 1.0, SMALLEST_EXCESS) if excess else ratio
         curves.append(np.interp(rounds, [row["round"] for row in seen], values))
     return rounds, np.array(curves)
 
@@ -185,11 +198,20 @@ def _parameters(plt: Any, evidence: Evidence) -> Any:
 
 
 def _pairs(plt: Any, evidence: Evidence) -> Any:
-    datasets = evidence.results.spec("pairs")["datasets"]
+    return _sweep_panels(plt, evidence, "pairs", xscale="log", xlabel="pairs per agent")
+
+
+def _agents(plt: Any, evidence: Evidence) -> Any:
+    return _sweep_panels(plt, evidence, "agents", xlabel="agents")
+
+
+def _sweep_panels(plt: Any, evidence: Evidence, name: str, **options: Any) -> Any:
+    """One panel per data set of an experiment that varies one number."""
+    datasets = evidence.results.spec(name)["datasets"]
     figure, axes = _panels(plt, 1, len(datasets), 2.8)
     for axis, dataset in zip(axes[0], datasets, strict=True):
-        _sweep(axis, evidence.results.where("pairs", dataset=dataset), "pairs", BLUE, "")
-        axis.set(title=TITLES[dataset], xscale="log", xlabel="pairs per agent")
+        _sweep(axis, evidence.results.where(name, dataset=dataset), name, BLUE, "")
+        axis.set(title=TITLES[dataset], **options)
     axes[0][0].set_ylabel("test NRMSE")
     return figure
 
@@ -207,23 +229,14 @@ def _rules(plt: Any, evidence: Evidence) -> Any:
     return figure
 
 
-def _agents(plt: Any, evidence: Evidence) -> Any:
-    datasets = evidence.results.spec("agents")["datasets"]
-    figure, axes = _panels(plt, 1, len(datasets), 2.8)
-    for axis, dataset in zip(axes[0], datasets, strict=True):
-        _sweep(axis, evidence.results.where("agents", dataset=dataset), "agents", BLUE, "")
-        axis.set(title=TITLES[dataset], xlabel="agents")
-    axes[0][0].set_ylabel("test NRMSE")
-    return figure
-
-
 def _owners(plt: Any, evidence: Evidence) -> Any:
     spec = evidence.results.spec("owners")
     figure, axes = _panels(plt, 1, 1, 3.0)
     axis, x = axes[0][0], np.arange(len(spec["datasets"]))
     for k, (partition, color) in enumerate(zip(spec["partitions"], (GRAY, BLUE, ORANGE, GREEN), strict=True)):
         points = [
-            curve(evidence.results.where("owners", dataset=d, partition=partition), "agents") for d in spec["datasets"]
+            mean_curve(evidence.results.where("owners", dataset=d, partition=partition), "agents")
+            for d in spec["datasets"]
         ]
         means, bars = (np.array([point[part][0] for point in points]) for part in (1, 2))
         axis.errorbar(x + 0.15 * (k - 1.5), means, yerr=bars, fmt="o", color=color, markersize=4, label=partition)

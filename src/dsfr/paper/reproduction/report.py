@@ -1,4 +1,4 @@
-"""The report: what was run, the table, the claims, the figures, and how to read them. Made of stored results alone."""
+"""The report of the reproduction, made of stored results alone: what was run, tables, claims, figures, differences."""
 
 from __future__ import annotations
 
@@ -8,49 +8,50 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.paper.reproduction import reading
+from dsfr.paper.reproduction import notes
 from dsfr.paper.reproduction.claims import Claim, Evidence, table_claims
-from dsfr.paper.reproduction.curves import HELD, figure_claims
-from dsfr.paper.reproduction.document import Block, Figure, Heading, Paragraph, Points, Table, to_markdown, to_page
+from dsfr.paper.reproduction.document import bullets, figure, heading, join_blocks, table, to_html
+from dsfr.paper.reproduction.figure_claims import FIXED_VALUE, figure_claims
 from dsfr.paper.reproduction.figures import NAMES, draw_figures, require_matplotlib
-from dsfr.paper.reproduction.stored import REQUIRED, Results
+from dsfr.paper.reproduction.findings import findings
+from dsfr.paper.reproduction.loading import REQUIRED, Results
+from dsfr.paper.reproduction.statements import UNTESTED, statements
 from dsfr.paper.reproduction.summary import baseline_cells, table_cells
-from dsfr.paper.reproduction.suspicions import UNTESTED, suspicions
 from dsfr.paper.reproduction.tables import setting_table, short_table
 from dsfr.storage.atomic import replacing
 
 __all__ = ["REQUIRED", "render", "require_figures", "write_report"]
 
 FIGURES = "reproduction"
-"""Folder of figures and short table beside the report."""
+"""Folder of the figures and of the short table, beside the report."""
 CAPTIONS = {
-    "overview": "Test NRMSE of all cells of Table II, mean and standard deviation; 1 is predicting the mean",
-    "convergence": "Objective per round, mean and deviation over {runs} runs",
-    "parameters": "Distributed SFR-ICR over one parameter, the others at {held:g}, mean and deviation over {runs} runs "
-    "(above) and {few} (below)",
+    "overview": "Test NRMSE of all cells of Table II, mean and standard deviation; predicting the mean has NRMSE 1",
+    "convergence": "Objective per round, mean and standard deviation over {runs} runs",
+    "parameters": "Distributed SFR-ICR over one parameter, the others fixed at {fixed:g}, mean and standard deviation "
+    "over {runs} runs (above) and {few} (below)",
     "pairs": "Distributed SFR-ICR over the number of interpolated pairs of each agent, {runs} runs",
     "rules": "Distributed SFR-ICR over the number of rules, {runs} runs",
-    "agents": "SFR-ICR over the number of agents with {labels} labels spread over them, {runs} runs",
-    "owners": "SFR-ICR with {agents} owners who are not alike, {runs} runs",
+    "agents": "SFR-ICR over the number of agents, which share {labels} labels, {runs} runs",
+    "owners": "SFR-ICR with {agents} agents whose rows are distributed differently, {runs} runs",
 }
 
 
 def require_figures() -> None:
-    """Check, before long work, that figures can be drawn."""
+    """Check, before a long computation, that figures can be drawn."""
     require_matplotlib()
 
 
 def write_report(results: str | Path, folder: str | Path) -> list[Path]:
-    """Figures, ``reproduction.md``, ``.html`` and a short table from the results of a folder; nothing is recomputed."""
+    """Write figures, ``reproduction.md``, ``.html`` and a short table from stored results; nothing is recomputed."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     evidence = read_evidence(results)
     figures = draw_figures(evidence, folder / FIGURES)
-    blocks = render(evidence)
+    markdown = render(evidence)
     texts = {
-        "reproduction.md": to_markdown(blocks),
-        "reproduction.html": to_page(blocks, folder),
-        f"{FIGURES}/summary.md": to_markdown([summary(evidence)]),
+        "reproduction.md": markdown,
+        "reproduction.html": to_html(markdown, folder),
+        f"{FIGURES}/summary.md": summary(evidence),
     }
     for name, text in texts.items():
         with replacing(folder / name) as file:
@@ -58,120 +59,111 @@ def write_report(results: str | Path, folder: str | Path) -> list[Path]:
     return [*figures, *(folder / name for name in texts)]
 
 
-def summary(evidence: Evidence) -> Table:
+def summary(evidence: Evidence) -> str:
     """The short table, for other documents."""
     n_agents = int(evidence.results.spec("fits")["agents"])
-    return short_table(dict(evidence.cells), baseline_cells(evidence.results), n_agents)
+    return join_blocks([short_table(evidence.cells, baseline_cells(evidence.results), n_agents)])
 
 
 def read_evidence(results: str | Path) -> Evidence:
-    """Stored results, summarised once."""
+    """Stored results of a folder and their summary statistics."""
     stored = Results.read(results)
     return Evidence(stored, table_cells(stored))
 
 
-def render(evidence: Evidence) -> list[Block]:
-    """The document."""
-    shown = figure_claims(evidence)
-    return [
-        Heading(1, "Reproduction of the paper"),
-        Paragraph(reading.OPENING),
-        *_what_was_run(evidence),
-        Heading(2, "Reading"),
-        Points(reading.findings(evidence)),
-        *_table(evidence),
-        *_claims(evidence, shown),
-        Heading(2, "Figures"),
-        *[block for name in NAMES[1:] for block in _figure(evidence, name, shown.get(name, []))],
-        Heading(2, "Why numbers differ"),
-        Points(reading.differences(evidence)),
-    ]
+def render(evidence: Evidence) -> str:
+    """The report as Markdown."""
+    by_figure = figure_claims(evidence)
+    return join_blocks(
+        [
+            heading(1, "Reproduction of the paper"),
+            notes.OPENING,
+            heading(2, "What was run"),
+            bullets(_what_was_run(evidence)),
+            heading(2, "Findings"),
+            bullets(findings(evidence)),
+            *_main_tables(evidence),
+            *_claims(evidence, by_figure),
+            heading(2, "Figures"),
+            *[block for name in NAMES[1:] for block in _figure_section(evidence, name, by_figure.get(name, []))],
+            heading(2, "Why numbers differ"),
+            bullets(notes.differences(evidence)),
+        ]
+    )
 
 
-def _what_was_run(evidence: Evidence) -> list[Block]:
-    about = evidence.results.about
-    first, spec = about["grid"], evidence.results.spec("grid")
-    machine, total = first["machine"], sum(one["core_seconds"] for one in about.values())
-    walls = [one["wall_seconds"] for one in about.values()]
-    wall = f", {sum(walls) / 60:.0f} minutes on the clock with {first['jobs']} jobs" if all(walls) else ""
+def _what_was_run(evidence: Evidence) -> list[str]:
+    metadata, spec = evidence.results.metadata, evidence.results.spec("grid")
+    first, total = metadata["grid"], sum(one["core_seconds"] for one in metadata.values())
+    machine, walls = first["machine"], [one["wall_seconds"] for one in metadata.values()]
+    wall = f", {sum(walls) / 60:.0f} minutes of wall clock with {first['jobs']} jobs" if all(walls) else ""
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "scikit-learn"))
     return [
-        Heading(2, "What was run"),
-        Points(
-            [
-                f"dsfr {first['version']}, seed {spec['seed']}, commit {_commits(about)}.",
-                f"{spec['repetitions']} repetitions of {spec['folds']}-fold cross-validation, {spec['labels']} labels "
-                f"({spec['labels'] // spec['agents']} for each of {spec['agents']} agents), {spec['rules']} rules, "
-                f"fuzzifier {spec['fuzzifier']}, threshold {spec['tol']:g}, parameters from "
-                f"{{{', '.join(f'{v:g}' for v in spec['grid'])}}}.",
-                f"{machine['processor']}, {machine['cores']} cores, {versions}; one thread per job, on a machine that "
-                f"others used too. The times of all units add up to {total / 60:.0f} minutes{wall}; idle cores need "
-                "less.",
-            ]
-        ),
+        f"dsfr {first['version']}, seed {spec['seed']}, commit {_commits(metadata)}.",
+        f"{spec['repetitions']} repetitions of {spec['folds']}-fold cross-validation, {spec['labels']} labels "
+        f"({spec['labels'] // spec['agents']} for each of {spec['agents']} agents), {spec['rules']} rules, "
+        f"fuzzifier {spec['fuzzifier']}, convergence threshold {spec['tol']:g}, parameters from "
+        f"{{{', '.join(f'{v:g}' for v in spec['grid'])}}}.",
+        f"{machine['processor']}, {machine['cores']} cores, {versions}; one thread per job, on a shared machine. The "
+        f"computation took {total / 60:.0f} minutes of all jobs together{wall}; an idle machine needs less.",
     ]
 
 
-def _commits(about: Mapping[str, Mapping[str, Any]]) -> str:
-    """The commit of the source, or each with its experiments where these were run with several."""
+def _commits(metadata: Mapping[str, Mapping[str, Any]]) -> str:
+    """The commit of the source; with several commits, each with its experiments."""
     by_commit: dict[str, list[str]] = {}
-    for name, told in about.items():
-        by_commit.setdefault((told["git"] or "unknown")[:12], []).append(name)
+    for name, run in metadata.items():
+        by_commit.setdefault((run["git"] or "unknown")[:12], []).append(name)
     if len(by_commit) == 1:
         return f"`{next(iter(by_commit))}`"
     return "; ".join(f"`{commit}` ({', '.join(sorted(names))})" for commit, names in by_commit.items())
 
 
-def _table(evidence: Evidence) -> list[Block]:
-    cells = dict(evidence.cells)
+def _main_tables(evidence: Evidence) -> list[str]:
     return [
-        Heading(2, "Table II"),
-        Paragraph(reading.table_notes(evidence)),
-        _captioned("overview", evidence, []),
-        Heading(3, "Centralised"),
-        setting_table(cells, "centralised", baseline_cells(evidence.results), evidence.test_ratio),
-        Heading(3, f"Distributed, {evidence.results.spec('fits')['agents']} agents"),
-        setting_table(cells, "distributed", {}, evidence.test_ratio),
+        heading(2, "Table II"),
+        notes.table_notes(evidence),
+        _captioned_figure("overview", evidence, []),
+        heading(3, "Centralised"),
+        setting_table(evidence.cells, "centralised", baseline_cells(evidence.results), evidence.test_ratio),
+        heading(3, f"Distributed, {evidence.results.spec('fits')['agents']} agents"),
+        setting_table(evidence.cells, "distributed", {}, evidence.test_ratio),
     ]
 
 
-def _claims(evidence: Evidence, shown: dict[str, list[Claim]]) -> list[Block]:
-    claims = [*table_claims(evidence), *(claim for found in shown.values() for claim in found)]
-    header = ("claim of the paper, in our words", "by its own numbers", "in our runs")
-    rows = [[claim.sentence, claim.in_paper, claim.in_ours] for claim in claims]
-    doubts = [[claim.sentence, claim.in_paper, claim.in_ours] for claim in suspicions(evidence)]
+def _claims(evidence: Evidence, by_figure: dict[str, list[Claim]]) -> list[str]:
+    claims = [*table_claims(evidence), *(claim for found in by_figure.values() for claim in found)]
     return [
-        Heading(2, "Claims"),
-        Paragraph(reading.CRITERIA),
-        Table(header, rows, sentences=True),
-        Heading(2, "Statements about the paper's experiments"),
-        Table(("it was said", "by the printed table", "in our runs"), doubts, sentences=True),
-        Paragraph("Said of the authors' program, which our runs cannot confirm or refute:"),
-        Points(UNTESTED),
+        heading(2, "Claims"),
+        notes.CRITERIA,
+        _claim_table(("claim of the paper, in our words", "by its own numbers", "in our runs"), claims),
+        heading(2, "Statements about the paper's experiments"),
+        _claim_table(("statement", "by the printed table", "in our runs"), statements(evidence)),
+        "Statements about the authors' program, which our runs can neither confirm nor refute:",
+        bullets(UNTESTED),
     ]
 
 
-def _figure(evidence: Evidence, name: str, claims: list[Claim]) -> list[Block]:
-    titles = {"owners": "Owners who are not alike (not in the paper)"}
+def _claim_table(header: tuple[str, str, str], claims: list[Claim]) -> str:
+    return table(header, [[claim.sentence, claim.in_paper, claim.in_ours] for claim in claims], numeric=False)
+
+
+def _figure_section(evidence: Evidence, name: str, claims: list[Claim]) -> list[str]:
+    titles = {"owners": "Agents with different distributions (not in the paper)"}
     return [
-        Heading(3, titles.get(name, name.capitalize())),
-        _captioned(name, evidence, claims),
-        *_owner_table(evidence, name),
+        heading(3, titles.get(name, name.capitalize())),
+        _captioned_figure(name, evidence, claims),
+        *([_partition_table(evidence)] if name == "owners" else []),
     ]
 
 
-def _captioned(name: str, evidence: Evidence, claims: list[Claim]) -> Figure:
+def _captioned_figure(name: str, evidence: Evidence, claims: list[Claim]) -> str:
     experiment = {"overview": "fits", "parameters": "grid"}.get(name, name)
     runs, few = (_n_runs(evidence, one) for one in (experiment, "penalties"))
-    said = " ".join(f"Claim of the paper, in our words: {claim.sentence} We see: {claim.in_ours}" for claim in claims)
-    spec = evidence.results.spec(experiment)
-    caption = (
-        CAPTIONS[name].format(runs=runs, few=few, held=HELD, **spec)
-        + ". "
-        + reading.caption_note(evidence, name)
-        + said
-    )
-    return Figure(f"{FIGURES}/{name}.png", caption.replace("**", "").strip())
+    title = CAPTIONS[name].format(runs=runs, few=few, fixed=FIXED_VALUE, **evidence.results.spec(experiment))
+    verdicts = [f"Claim of the paper, in our words: {claim.sentence} Our runs: {claim.in_ours}" for claim in claims]
+    caption = f"{title}. {notes.caption_note(evidence, name)}{' '.join(verdicts)}"
+    return figure(f"{FIGURES}/{name}.png", caption.replace("**", "").strip())
 
 
 def _n_runs(evidence: Evidence, experiment: str) -> int:
@@ -179,14 +171,12 @@ def _n_runs(evidence: Evidence, experiment: str) -> int:
     return int(spec["repetitions"] * spec["test_folds"])
 
 
-def _owner_table(evidence: Evidence, name: str) -> list[Block]:
-    """Rounds and errors of owners who are not alike."""
-    if name != "owners":
-        return []
+def _partition_table(evidence: Evidence) -> str:
+    """Rounds, traffic and convergence by how the rows are divided between agents."""
     rows = []
     for partition in evidence.results.spec("owners")["partitions"]:
         found = evidence.results.where("owners", partition=partition)
         numbers = [np.median([row[column] for row in found]) for column in ("rounds", "kilobytes")]
         converged = np.mean([row["converged"] for row in found])
         rows.append([partition, *(f"{number:.0f}" for number in numbers), f"{100 * converged:.0f}%"])
-    return [Table(("owners by", "rounds (median)", "kB (median)", "converged"), rows)]
+    return table(("rows divided by", "rounds (median)", "kB (median)", "converged"), rows)

@@ -1,8 +1,9 @@
-"""Numbers of the main table: means, deviations and tests over the stored runs."""
+"""Summary statistics of the stored runs: means, standard deviations, medians and t-tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +14,23 @@ from scipy.stats import ttest_rel
 from dsfr.core.arrays import Array
 from dsfr.paper.experiments.results import Row
 from dsfr.paper.experiments.selection import Cell, Run, chosen_by_leave_one_out
-from dsfr.paper.reproduction.stored import Results
+from dsfr.paper.reproduction.loading import Results
 
-OURS = "SFR-ICR"
-"""The method that others are tested against."""
+CELL = ("dataset", "setting", "method")
+"""Columns that identify a cell of the table."""
+REFERENCE = "SFR-ICR"
+"""Method against which the others are tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Test errors of one cell, run by run."""
+    """Test errors of one cell of the table, by run."""
 
     by_run: dict[Run, float]
 
     @property
     def values(self) -> Array:
-        """In the order of the runs."""
+        """Errors in the order of the runs."""
         return np.array([self.by_run[run] for run in sorted(self.by_run)])
 
     @property
@@ -41,32 +44,32 @@ class Errors:
         return float(self.values.std(ddof=1))
 
     def p_value(self, other: Errors) -> float:
-        """Paired t-test over the runs as if they were independent, which they are not: folds share training rows."""
+        """Paired t-test over the runs. It assumes independent runs, but folds share training rows."""
         return float(ttest_rel(self.values, other.values).pvalue)
 
     def corrected_p_value(self, other: Errors, test_ratio: float) -> float:
         """Corrected resampled t-test (Nadeau and Bengio 2003, section 5); ``test_ratio`` is test over training rows.
 
-        The variance of a mean over n runs is taken as ``1/n + test_ratio`` times that of a run, in the place of
-        ``1/n``, because runs that share training rows are correlated.
+        The variance of a mean over n runs is ``1/n + test_ratio`` times that of one run, instead of ``1/n`` times,
+        because runs that share training rows are correlated.
         """
         differences = self.values - other.values
         n = len(differences)
-        spread = float(np.sqrt((1 / n + test_ratio) * differences.var(ddof=1)))
+        standard_error = float(np.sqrt((1 / n + test_ratio) * differences.var(ddof=1)))
         mean = abs(float(differences.mean()))
-        if spread == 0.0:
+        if standard_error == 0.0:
             return 1.0 if mean == 0.0 else 0.0
-        return float(2 * student.sf(mean / spread, n - 1))
+        return float(2 * student.sf(mean / standard_error, n - 1))
 
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """One method on one data set in one setting: all that the table says of it."""
+    """Numbers of one method on one data set in one setting."""
 
-    best: Errors
-    """Real fits at the grid value that is best on the test folds."""
-    honest: Errors
-    """Closed form, grid value chosen in every fold by leave-one-out on the training labels."""
+    best_on_test: Errors
+    """Full fits at the grid value with the lowest mean error on the test folds."""
+    by_leave_one_out: Errors
+    """Closed form at the grid value chosen in every fold by leave-one-out on the training labels."""
     ridge: float
     weight: float
     seconds: float
@@ -75,19 +78,19 @@ class TableCell:
     converged: float
     """Share of the fits that converged."""
     gap: float
-    """Largest difference over the runs between the NRMSE of a fit and of the pooled closed form."""
+    """Largest difference of the NRMSE between a fit and the pooled closed form, over the runs."""
 
 
 def table_cells(results: Results) -> dict[Cell, TableCell]:
     """All cells of the main table."""
     chosen = chosen_by_leave_one_out(results.rows["grid"])
-    fits = _grouped(results.rows["fits"])
+    fits = group_by(results.rows["fits"], *CELL)
     pooled = _pooled_errors(results, fits)
     return {cell: _table_cell(fits[cell], chosen[cell], pooled[cell]) for cell in chosen}
 
 
-def _pooled_errors(results: Results, fits: dict[Cell, list[Row]]) -> dict[Cell, dict[Run, float]]:
-    """What the closed form gives at the grid value of the fits."""
+def _pooled_errors(results: Results, fits: Mapping[Cell, list[Row]]) -> dict[Cell, dict[Run, float]]:
+    """Errors of the closed form at the grid value of the fits."""
     values = {cell: (rows[0]["ridge"], rows[0]["weight"]) for cell, rows in fits.items()}
     pooled: dict[Cell, dict[Run, float]] = {cell: {} for cell in fits}
     for row in results.rows["grid"]:
@@ -98,10 +101,10 @@ def _pooled_errors(results: Results, fits: dict[Cell, list[Row]]) -> dict[Cell, 
 
 
 def _table_cell(fits: list[Row], chosen: dict[Run, Any], pooled: dict[Run, float]) -> TableCell:
-    best = Errors({_run(row): row["nrmse"] for row in fits})
+    best = _errors(fits)
     return TableCell(
-        best=best,
-        honest=Errors({run: row["nrmse"] for run, row in chosen.items()}),
+        best_on_test=best,
+        by_leave_one_out=_errors(chosen.values()),
         ridge=fits[0]["ridge"],
         weight=fits[0]["weight"],
         seconds=_mean(fits, "seconds"),
@@ -116,60 +119,53 @@ def _table_cell(fits: list[Row], chosen: dict[Run, Any], pooled: dict[Run, float
 class BaselineCell:
     """One baseline on one data set."""
 
-    best: Errors
-    honest: Errors
+    best_on_test: Errors
+    by_leave_one_out: Errors
     seconds: float
 
 
 def baseline_cells(results: Results) -> dict[tuple[str, str], BaselineCell]:
-    """Baselines by data set and name; where nothing is to be chosen, both selections are the same."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in results.rows["baselines"]:
-        groups.setdefault((row["dataset"], row["method"]), []).append(row)
-    return {key: _baseline_cell(rows) for key, rows in groups.items()}
+    """Baselines by data set and name; a baseline without parameters has the same errors in both selections."""
+    groups = group_by(results.rows["baselines"], "dataset", "method")
+    return {(dataset, name): _baseline_cell(rows) for (dataset, name), rows in groups.items()}
 
 
 def _baseline_cell(rows: list[Row]) -> BaselineCell:
-    alphas = sorted({row["alpha"] for row in rows})
-    by_alpha = {alpha: Errors({_run(row): row["nrmse"] for row in rows if row["alpha"] == alpha}) for alpha in alphas}
-    honest: dict[Run, Row] = {}
-    for row in rows:
-        run = _run(row)
-        if run not in honest or row["loo"] < honest[run]["loo"]:
-            honest[run] = row
-    best = min(by_alpha.values(), key=lambda errors: errors.mean)
-    return BaselineCell(best, Errors({run: row["nrmse"] for run, row in honest.items()}), _mean(rows, "seconds"))
+    by_alpha = [_errors(group) for _, group in sorted(group_by(rows, "alpha").items())]
+    runs = group_by(rows, "repetition", "fold").values()
+    chosen = [min(run, key=lambda row: row["loo"]) if len(run) > 1 else run[0] for run in runs]
+    return BaselineCell(min(by_alpha, key=lambda errors: errors.mean), _errors(chosen), _mean(rows, "seconds"))
 
 
-def curve(rows: Iterable[Row], x: str) -> tuple[list[float], Array, Array]:
-    """Values of ``x``, and mean and deviation of the NRMSE at each."""
-    groups: dict[float, list[float]] = {}
-    for row in rows:
-        groups.setdefault(row[x], []).append(row["nrmse"])
-    values = sorted(groups)
-    means = np.array([np.mean(groups[value]) for value in values])
-    deviations = np.array([np.std(groups[value], ddof=1) for value in values])
+def mean_curve(rows: Iterable[Row], x: str) -> tuple[list[float], Array, Array]:
+    """Values of ``x``, and mean and standard deviation of the NRMSE at each."""
+    values, errors = _errors_over(rows, x)
+    means = np.array([np.mean(group) for group in errors])
+    deviations = np.array([np.std(group, ddof=1) for group in errors])
     return values, means, deviations
 
 
-def medians(rows: Iterable[Row], x: str) -> tuple[list[float], Array]:
+def median_curve(rows: Iterable[Row], x: str) -> tuple[list[float], Array]:
     """Values of ``x``, and the median of the NRMSE at each."""
-    groups: dict[float, list[float]] = {}
+    values, errors = _errors_over(rows, x)
+    return values, np.array([np.median(group) for group in errors])
+
+
+def group_by(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows by their values in some columns, in the order of their first occurrence."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        groups.setdefault(row[x], []).append(row["nrmse"])
-    values = sorted(groups)
-    return values, np.array([np.median(groups[value]) for value in values])
+        groups[tuple(row[column] for column in columns)].append(row)
+    return dict(groups)
 
 
-def _grouped(rows: Iterable[Row]) -> dict[Cell, list[Row]]:
-    groups: dict[Cell, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["dataset"], row["setting"], row["method"]), []).append(row)
-    return groups
+def _errors_over(rows: Iterable[Row], x: str) -> tuple[list[float], list[list[float]]]:
+    groups = sorted(group_by(rows, x).items())
+    return [value for (value,), _ in groups], [[row["nrmse"] for row in group] for _, group in groups]
 
 
-def _run(row: Row) -> Run:
-    return row["repetition"], row["fold"]
+def _errors(rows: Iterable[Row]) -> Errors:
+    return Errors({(row["repetition"], row["fold"]): row["nrmse"] for row in rows})
 
 
 def _mean(rows: list[Row], name: str) -> float:

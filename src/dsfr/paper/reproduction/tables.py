@@ -1,11 +1,13 @@
-"""Table II beside ours, as blocks of a document."""
+"""Tables of the report: our Table II beside the published one, and a short table for the README."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dsfr.paper.experiments.selection import Cell
-from dsfr.paper.reproduction.document import Table
-from dsfr.paper.reproduction.paper import DATASETS, METHODS, PAPER, SETTINGS, TITLES
-from dsfr.paper.reproduction.summary import OURS, BaselineCell, Errors, TableCell
+from dsfr.paper.reproduction.document import table
+from dsfr.paper.reproduction.published import DATASETS, METHODS, PAPER, SETTINGS, TITLES
+from dsfr.paper.reproduction.summary import REFERENCE, BaselineCell, Errors, TableCell
 
 HEADER = (
     *("data, method", "best on test folds", "paper", "difference", "p", "p, corrected"),
@@ -15,34 +17,38 @@ HEADER = (
 
 
 def setting_table(
-    cells: dict[Cell, TableCell], setting: str, baselines: dict[tuple[str, str], BaselineCell], test_ratio: float
-) -> Table:
-    """One setting of Table II; baselines stand below the methods where there are any."""
+    cells: Mapping[Cell, TableCell], setting: str, baselines: Mapping[tuple[str, str], BaselineCell], test_ratio: float
+) -> str:
+    """One setting of Table II, with the baselines below the methods."""
     extra = ("rounds", "kB") if setting == "distributed" else ()
     rows = []
     for dataset in DATASETS:
         rows += [
             _method_row(cells, (dataset, setting, method), test_ratio, with_rounds=bool(extra)) for method in METHODS
         ]
-        reference = cells[dataset, setting, OURS]
+        reference = cells[dataset, setting, REFERENCE]
         found = {name: cell for (where, name), cell in baselines.items() if where == dataset}
         rows += [_baseline_row(dataset, name, cell, reference, test_ratio) for name, cell in found.items()]
-    return Table((*HEADER, *extra), rows)
+    return table((*HEADER, *extra), rows)
 
 
-def _method_row(cells: dict[Cell, TableCell], key: Cell, test_ratio: float, *, with_rounds: bool) -> list[str]:
+def _method_row(cells: Mapping[Cell, TableCell], key: Cell, test_ratio: float, *, with_rounds: bool) -> list[str]:
     dataset, setting, method = key
-    cell, reference, paper = cells[key], cells[dataset, setting, OURS], PAPER[key]
-    name = f"**{method}**" if method == OURS else method
+    cell, reference, paper = cells[key], cells[dataset, setting, REFERENCE], PAPER[key]
+    name = f"**{method}**" if method == REFERENCE else method
     row = [
         f"{TITLES[dataset]}, {name}",
-        _errors(cell.best),
+        _errors(cell.best_on_test),
         f"{paper.mean:.4f} ± {paper.deviation:.4f}",
-        f"{cell.best.mean - paper.mean:+.4f}",
-        *(["", ""] if method == OURS else _p_values(cell.best, reference.best, test_ratio)),
+        f"{cell.best_on_test.mean - paper.mean:+.4f}",
+        *(["", ""] if method == REFERENCE else _p_values(cell.best_on_test, reference.best_on_test, test_ratio)),
         "" if paper.p_value is None else f"{paper.p_value:.4f}",
-        _errors(cell.honest),
-        *(["", ""] if method == OURS else _p_values(cell.honest, reference.honest, test_ratio)),
+        _errors(cell.by_leave_one_out),
+        *(
+            ["", ""]
+            if method == REFERENCE
+            else _p_values(cell.by_leave_one_out, reference.by_leave_one_out, test_ratio)
+        ),
         f"{cell.seconds:.3f}",
         f"{paper.seconds:.3f}",
         f"{cell.ridge:g}",
@@ -54,12 +60,12 @@ def _method_row(cells: dict[Cell, TableCell], key: Cell, test_ratio: float, *, w
 def _baseline_row(dataset: str, name: str, cell: BaselineCell, reference: TableCell, test_ratio: float) -> list[str]:
     return [
         f"{TITLES[dataset]}, *{name}*",
-        _errors(cell.best),
+        _errors(cell.best_on_test),
         *["", ""],
-        *_p_values(cell.best, reference.best, test_ratio),
+        *_p_values(cell.best_on_test, reference.best_on_test, test_ratio),
         "",
-        _errors(cell.honest),
-        *_p_values(cell.honest, reference.honest, test_ratio),
+        _errors(cell.by_leave_one_out),
+        *_p_values(cell.by_leave_one_out, reference.by_leave_one_out, test_ratio),
         f"{cell.seconds:.3f}",
         *["", "", ""],
     ]
@@ -70,7 +76,7 @@ def _errors(errors: Errors) -> str:
 
 
 def _p_values(errors: Errors, reference: Errors, test_ratio: float) -> list[str]:
-    """Of the paired t-test, and with the correction of Nadeau and Bengio."""
+    """p-values of the paired t-test, plain and with the correction of Nadeau and Bengio."""
     return [_p(errors.p_value(reference)), _p(errors.corrected_p_value(reference, test_ratio))]
 
 
@@ -78,20 +84,22 @@ def _p(p_value: float) -> str:
     return f"{p_value:.4f}" if p_value >= 1e-4 else "<0.0001"
 
 
-BESIDE = ("ridge", "Gaussian process", "Gaussian process, ARD", "random forest")
+BASELINES = ("ridge", "Gaussian process", "Gaussian process, ARD", "random forest")
 """Baselines of the short table."""
 
 
-def short_table(cells: dict[Cell, TableCell], baselines: dict[tuple[str, str], BaselineCell], n_agents: int) -> Table:
-    """SFR-ICR beside the paper and the baselines, means only."""
+def short_table(
+    cells: Mapping[Cell, TableCell], baselines: Mapping[tuple[str, str], BaselineCell], n_agents: int
+) -> str:
+    """Means of SFR-ICR beside those of the paper and of the baselines."""
     header = ["test NRMSE (mean)"]
-    for place in ("", f", {n_agents} agents"):
-        header += [f"SFR-ICR{place}, best on test folds", "paper", "chosen by leave-one-out"]
+    for suffix in ("", f", {n_agents} agents"):
+        header += [f"SFR-ICR{suffix}, best on test folds", "paper", "chosen by leave-one-out"]
     rows = []
     for dataset in DATASETS:
         row = [TITLES[dataset]]
         for setting in SETTINGS:
-            cell, paper = cells[dataset, setting, OURS], PAPER[dataset, setting, OURS]
-            row += [f"{value:.3f}" for value in (cell.best.mean, paper.mean, cell.honest.mean)]
-        rows.append([*row, *(f"{baselines[dataset, name].honest.mean:.3f}" for name in BESIDE)])
-    return Table([*header, *BESIDE], rows)
+            cell, paper = cells[dataset, setting, REFERENCE], PAPER[dataset, setting, REFERENCE]
+            row += [f"{value:.3f}" for value in (cell.best_on_test.mean, paper.mean, cell.by_leave_one_out.mean)]
+        rows.append([*row, *(f"{baselines[dataset, name].by_leave_one_out.mean:.3f}" for name in BASELINES)])
+    return table([*header, *BASELINES], rows)

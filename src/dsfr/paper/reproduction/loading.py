@@ -1,4 +1,4 @@
-"""Stored results, complete or refused."""
+"""Read the stored results of all experiments and check that they are complete."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from dsfr.paper.experiments.convergence import VARIANTS
-from dsfr.paper.experiments.results import ResultsError, Row, read_about, read_results
+from dsfr.paper.experiments.results import ResultsError, Row, read_metadata, read_results
 
 REQUIRED = ("grid", "fits", "baselines", "convergence", "penalties", "pairs", "rules", "agents", "owners")
-"""Experiments that the report is made of."""
+"""Experiments that the report needs."""
 METHODS_PER_FIT = 5
 SETTINGS_PER_FIT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All experiments by name: their rows, and how they were made."""
+    """Rows and metadata of all experiments, by the name of the experiment."""
 
     rows: Mapping[str, list[Row]]
-    about: Mapping[str, dict[str, Any]]
+    metadata: Mapping[str, dict[str, Any]]
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
-        """Everything in a folder.
+        """Results of all experiments in a folder.
 
         Raises
         ------
@@ -34,31 +34,31 @@ class Results:
             If an experiment, or a point of one, is missing.
         """
         rows = {name: read_results(folder, name) for name in REQUIRED}
-        about = {name: read_about(Path(folder) / f"{name}.json") for name in REQUIRED}
+        metadata = {name: read_metadata(Path(folder) / f"{name}.json") for name in REQUIRED}
         for name in REQUIRED:
-            check_complete(name, rows[name], about[name]["spec"])
-        return cls(rows, about)
+            check_complete(name, rows[name], metadata[name]["spec"])
+        return cls(rows, metadata)
 
     def spec(self, name: str) -> dict[str, Any]:
         """The spec of an experiment."""
-        spec: dict[str, Any] = self.about[name]["spec"]
+        spec: dict[str, Any] = self.metadata[name]["spec"]
         return spec
 
     def where(self, experiment: str, **wanted: Any) -> list[Row]:
-        """Rows with these values."""
+        """Rows of an experiment whose columns have these values."""
         return [row for row in self.rows[experiment] if all(row[name] == value for name, value in wanted.items())]
 
 
 def check_complete(name: str, rows: Iterable[Row], spec: Mapping[str, Any]) -> None:
-    """Check that every point of every data set has all its runs.
+    """Check that every combination of settings on every data set has all its runs.
 
     Raises
     ------
     ResultsError
-        Naming the first point that has not.
+        If runs are missing; the message names the first combination.
     """
     keys, n_runs, n_points = POINTS[spec["kind"]], spec["repetitions"] * spec["test_folds"], _n_points(spec)
-    # Of a convergence history the last round stands for the whole.
+    # A convergence history is counted by its last round.
     found = Counter((row["dataset"], *(row[key] for key in keys)) for row in rows if row.get("last", True))
     for dataset in spec["datasets"]:
         count = sum(point[0] == dataset for point in found)
@@ -79,7 +79,7 @@ POINTS: dict[str, tuple[str, ...]] = {
     "rules": ("rules", "labels"),
     "agents": ("partition", "agents"),
 }
-"""What makes a point of each kind of experiment, besides the data set."""
+"""Columns that, with the data set, identify one point (combination of settings) of each kind of experiment."""
 
 
 def _n_points(spec: Mapping[str, Any]) -> int:

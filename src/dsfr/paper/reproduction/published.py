@@ -1,4 +1,4 @@
-"""The paper's own numbers, and what can be said of them without running anything.
+"""Published numbers of the paper.
 
 Source: Shi, Zhang, Cao, Tanveer, Lin, "Distributed Semi-supervised Fuzzy Regression with Interpolation Consistency
 Regularization", Table II ("Performance comparison on each dataset"): mean / standard deviation of the test NRMSE,
@@ -55,18 +55,20 @@ SIZES = {
     "ch": (20640, 50, 16462, 4128),
     "kch": (21613, 50, 17191, 4322),
 }
-"""Table I: samples, labelled, unlabelled and test rows, as printed; it leaves the artificial set out."""
+"""Table I: samples, labelled, unlabelled and test rows, as printed; it does not list the artificial set."""
 CORES = 26
-"""Of the paper's computing node."""
-LEVEL = 0.05
-"""Of significance."""
+"""Cores of the paper's computing node."""
+SIGNIFICANCE_LEVEL = 0.05
+ADMM_PENALTY = 0.1
+"""Value of rho_s and rho_p in the paper."""
 REDUCTIONS = {"LapWNN": 31.96, "s-SFR": 23.19, "SFR-G": 19.44}
-"""Per cent by which distributed SFR-ICR is said to reduce the NRMSE of each, on average of all data sets."""
+"""Claimed reduction of the NRMSE of each method by distributed SFR-ICR, in per cent, averaged over data sets."""
 CLUSTER_ROUNDS, WEIGHT_ROUNDS = 25, 300
-"""Within so many rounds DFCM and DICR are said to converge."""
+"""Rounds within which DFCM and DICR converge, according to the paper."""
 LARGE_PENALTY = 1e-3
-"""Values of rho_p above it are said to perform better."""
+"""Values of rho_p above this one perform better, according to the paper."""
 BEST_PAIRS = {"airfoil": 5000, "wmsl": 5000, "ch": 10000, "kch": 10000}
+"""Best numbers of interpolated pairs, according to the paper."""
 
 
 def training_rows(dataset: str) -> int:
@@ -77,7 +79,7 @@ def training_rows(dataset: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PaperCell:
-    """One method on one data set in one setting, as printed."""
+    """Printed numbers of one method on one data set in one setting."""
 
     mean: float
     deviation: float
@@ -96,4 +98,4 @@ def _parse() -> dict[tuple[str, str, str], PaperCell]:
 
 
 PAPER = _parse()
-"""By data set, setting and method."""
+"""Cells of Table II by data set, setting and method."""

@@ -1,4 +1,4 @@
-"""Kinds of experiment by name: each makes the rows of one fold."""
+"""Functions that run one fold of an experiment, by the kind of experiment."""
 
 from __future__ import annotations
 

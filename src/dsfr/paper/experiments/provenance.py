@@ -1,4 +1,4 @@
-"""Where results were made: versions, processor, state of the source. No names of hosts, users or folders."""
+"""Provenance of results: versions, processor, commit. Hosts, users and folders are not named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsfr import __version__
 
 
 def describe_machine() -> dict[str, str | int]:
-    """Processor and versions of what computes."""
+    """Processor, and versions of the numerical packages."""
     packages = ("numpy", "scipy", "scikit-learn")
     return {
         "processor": _processor(),
@@ -24,7 +24,7 @@ def describe_machine() -> dict[str, str | int]:
 
 
 def describe_source() -> dict[str, str | None]:
-    """Version of dsfr and, in a checkout, the commit, marked when files differ from it."""
+    """Version of dsfr and, in a checkout, the commit, with a mark if files have changed."""
     return {"version": __version__, "git": _commit()}
 
 

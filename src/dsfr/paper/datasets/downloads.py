@@ -1,4 +1,4 @@
-"""Downloads as they are published, turned into rows of numbers: features first, target last."""
+"""Download the published files and convert them to arrays: features first, target last."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from dsfr.core.arrays import Array
-from dsfr.paper.datasets.catalog import DatasetError, Source
+from dsfr.paper.datasets.catalog import Dataset, DatasetError
 
 TIMEOUT = 60.0
-"""Seconds without an answer after which a server counts as out of reach."""
+"""Seconds to wait for a server."""
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 Fetch = Callable[[str], bytes]
 
 
-def download(source: Source, fetch: Fetch | None = None) -> Array:
-    """Values of a data set from its public source.
+def download(dataset: Dataset, fetch: Fetch | None = None) -> Array:
+    """Download the values of a data set from its public dataset.
 
     Raises
     ------
     DatasetError
-        If the source cannot be reached, or has something else to offer than it had.
+        If the source cannot be reached, or no longer offers the published file.
     """
     fetch = fetch or _fetch
     try:
-        data = fetch(source.url)
-        if source.kind == "openml":
+        data = fetch(dataset.url)
+        if dataset.file_format == "openml":
             data = fetch(json.loads(data)["data_set_description"]["parquet_url"])
-        return READERS[source.kind](data, source.columns)
+        return READERS[dataset.file_format](data, dataset.columns)
     except (URLError, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
         raise DatasetError(
-            f"{source.name} is not on this machine and {source.url} cannot be reached ({reason}). Try again online, or "
-            f"put {source.name}.csv.gz into a folder and let the environment variable DSFR_DATA_HOME name it."
+            f"{dataset.name} is not on this machine and {dataset.url} cannot be reached ({reason}). Try again online, "
+            f"or put {dataset.name}.csv.gz into a folder and set the environment variable DSFR_DATA_HOME to it."
         ) from None
     except (KeyError, ValueError, StopIteration, OSError, EOFError, *_DAMAGED) as error:
         raise DatasetError(
-            f"{source.url} does not hold {source.name} as it did ({type(error).__name__}: {error}). Get "
-            f"{source.name}.csv.gz elsewhere and let DSFR_DATA_HOME name its folder."
+            f"{dataset.url} does not hold the published {dataset.name} ({type(error).__name__}: {error}). Get "
+            f"{dataset.name}.csv.gz elsewhere and set DSFR_DATA_HOME to its folder."
         ) from None
 
 
@@ -63,12 +63,12 @@ def _fetch(url: str) -> bytes:
 
 
 def _text(data: bytes, columns: Sequence[str]) -> Array:
-    """Numbers between blanks, no header."""
+    """Numbers separated by blanks, without a header."""
     return _matrix((line.split() for line in data.decode().splitlines() if line.strip()), len(columns))
 
 
 def _csv(data: bytes, columns: Sequence[str]) -> Array:
-    """CSV with a header, ``?`` for missing."""
+    """CSV with a header; rows with a missing value (``?``) are left out."""
     rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig")))
     chosen = ([row[name] for name in columns] for row in rows)
     return _matrix((row for row in chosen if "?" not in row), len(columns))
@@ -85,7 +85,7 @@ def _tgz(data: bytes, columns: Sequence[str]) -> Array:
 
 
 def _xlsx(data: bytes, columns: Sequence[str]) -> Array:
-    """A zip file with a workbook whose first sheet has a header of shared strings and numbers below."""
+    """A zip file with an Excel workbook; its first sheet has a header of shared strings and rows of numbers."""
     with zipfile.ZipFile(io.BytesIO(data)) as outer:
         name = next(name for name in outer.namelist() if name.endswith("Folds5x2_pp.xlsx"))
         workbook = zipfile.ZipFile(io.BytesIO(outer.read(name)))
@@ -108,7 +108,7 @@ def _parquet(data: bytes, columns: Sequence[str]) -> Array:
 
 
 def _numbers(column: pa.ChunkedArray) -> Array:
-    """A column as doubles; categories are published as text or as dictionaries of it."""
+    """A column as doubles; categorical columns are text or dictionaries of text."""
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     values: Array = pc.cast(column, pa.float64()).to_numpy()
