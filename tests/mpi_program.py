@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 import time
+import traceback
+from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
@@ -15,8 +17,10 @@ from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.mpi.engine import MPIEngine
 from dsfr.engines.mpi.gossip import MPIGossipEngine
 from dsfr.engines.mpi.network import MPINetworkEngine
+from dsfr.engines.mpi.ranks import Ranks
 from dsfr.engines.topology import make_topology
 from dsfr.training import TASKS, make_shards, train
+from tests.engine_contract import ALONG_TREE, BY_GOSSIP, PATH, TO_COORDINATOR, Kind, laws_of
 from tests.tables import make_settings, make_table, owners_of
 
 COMM = MPI.COMM_WORLD
@@ -97,7 +101,7 @@ def several():
     with MPIEngine(own(shards), TASKS) as engine:
         trained = train(engine, make_settings(seed=3))
     apart = float(np.abs(trained.predictor.predict(X) - reference).max())
-    return {"apart": apart, "agents": engine.n_agents, "crowded": engine.ranks.crowded}
+    return {"apart": apart, "agents": engine.n_agents, "oversubscribed": engine.oversubscribed}
 
 
 def failing(where, graph=None):
@@ -177,13 +181,63 @@ def many():
     for _ in range(1500):
         with MPIEngine({str(COMM.rank): COMM.rank + 1.0}, {"tell": tell}) as engine:
             total = engine.sum("tell", {})
-    with MPINetworkEngine({str(COMM.rank): 1.0}, {"tell": tell}, lambda names: make_topology("ring", names)) as engine:
-        engine.sum("tell", {})
-    return {"total": float(total["number"]), "rounds": engine.ledger.rounds}
+    return {"total": float(total["number"])}
+
+
+def closing():
+    """Engines over one `Ranks`, as the command has them: whether the end of its context frees every communicator."""
+    shards, tasks = {str(COMM.rank): 1.0}, {"tell": tell}
+    with Ranks() as ranks:
+        MPIEngine(shards, tasks, ranks=ranks).sum("tell", {})
+        linked = []
+        for kind in (MPINetworkEngine, MPIGossipEngine):
+            engine = kind(shards, tasks, lambda names: {"0": ["1"], "1": ["0"]}, ranks=ranks)
+            engine.sum("tell", {})
+            linked.append(engine.linked._graph)
+        opened = [*ranks._open]
+    return {"open": len(opened), "freed": sum(comm == MPI.COMM_NULL for comm in (*opened, *linked))}
 
 
 def tell(shard, memory, broadcast):
     return memory, {"number": np.array(shard)}
+
+
+def contract(name, folder):
+    """The laws of `tests.engine_contract` on ranks: the errors of all ranks in every law."""
+    makers = {
+        "mpi": (over_ranks, TO_COORDINATOR),
+        "mpi network": (over_path, ALONG_TREE),
+        "mpi gossip": (gossip_over_path, BY_GOSSIP),
+    }
+    make, traffic = makers[name]
+    bare = Kind(make, Path(folder), traffic)
+    found = {}
+    for title, kind in (("bare", bare), ("checkpointed", bare.with_checkpoints())):
+        laws = laws_of(gossip=make is gossip_over_path, checkpointed=kind.checkpointed)
+        found[title] = {law.__name__: keep(law, kind) for law in laws}
+    return found | {"oversubscribed": make(shards_of(COMM.size)[1], TASKS).oversubscribed}
+
+
+def over_path(shards, tasks):
+    return MPINetworkEngine(own(shards), tasks, lambda names: PATH)
+
+
+def gossip_over_path(shards, tasks):
+    return MPIGossipEngine(own(shards), tasks, lambda names: PATH)
+
+
+def over_ranks(shards, tasks):
+    return MPIEngine(own(shards), tasks)
+
+
+def keep(law, kind):
+    """Errors of all ranks in a law; ranks that disagree on it must not go on to the next one apart."""
+    error = ""
+    try:
+        law(kind, 1)
+    except Exception:
+        error = traceback.format_exc()
+    return "\n".join(filter(None, COMM.allgather(error)))
 
 
 def asleep():

@@ -14,6 +14,7 @@ from dsfr.cli import main
 from dsfr.engines import EngineError, InProcessEngine
 from dsfr.engines.checkpoint.engine import with_checkpoint
 from dsfr.training import TASKS, make_shards, train
+from tests.engine_contract import Killed
 from tests.tables import make_settings, make_table, owners_of
 
 distributed = pytest.importorskip("distributed", reason="the dask engine needs dask: pip install 'dsfr[dask]'")
@@ -61,7 +62,7 @@ def test_every_kind_of_training_equals_the_one_in_process(client, told):
     assert spread.ledger.bytes == local.ledger.bytes
 
 
-def test_many_agents_are_added_up_in_a_tree(client):
+def test_many_agents_are_reduced_in_a_tree(client):
     n_agents = engine_module.FAN_IN**2 + 1
     engine = engine_of(client, {str(number): number for number in range(n_agents)}, {"tell": tell})
     assert engine.sum("tell", {"x": np.ones(2)})["value"].tolist() == [n_agents * (n_agents - 1) / 2 + n_agents] * 2
@@ -102,10 +103,6 @@ def test_a_worker_that_is_killed_does_not_change_the_model(client, monkeypatch, 
     assert len(set(victims)) == 2
     np.testing.assert_allclose(trained.predictor.predict(X), reference.predictor.predict(X), rtol=0, atol=1e-8)
     client.wait_for_workers(2, timeout=60)
-
-
-class Killed(BaseException):
-    """What nobody catches."""
 
 
 def test_a_training_whose_client_dies_is_resumed(client, tmp_path):
@@ -158,7 +155,7 @@ def test_partitions_are_grouped_into_agents(client, frame):
 
 
 def test_columns_of_parquet_files_are_read_in_the_same_partitions(client, frame, tmp_path):
-    """Read by themselves they are not: dask puts partitions together of which few columns are needed."""
+    """X and y alone are not: dask merges partitions of which few columns are needed."""
     wide = frame.assign(**{f"unused{j}": 1.0 for j in range(20)})
     for number in range(6):
         wide.iloc[number * 20 : number * 20 + 20].to_parquet(tmp_path / f"{number}.parquet", index=False)
@@ -210,7 +207,7 @@ def test_an_empty_partition_does_not_matter(client, frame):
     ],
     ids=["partitions", "missing", "infinite", "pandas"],
 )
-def test_what_cannot_be_trained_on_is_told(client, frame, spoil, complaint):
+def test_invalid_data_frames_are_errors(client, frame, spoil, complaint):
     X, y = spoil(dd.from_pandas(frame, npartitions=3))
     with client.as_current(), pytest.raises(ValueError, match=complaint):
         SFRRegressor(engine="dask").fit(X, y)
@@ -251,25 +248,25 @@ def worker_info(status="paused", executing=0):
     return {"status": status, "metrics": {"task_counts": {"executing": executing}, "memory": 9}, "memory_limit": 5e8}
 
 
-def test_workers_that_are_stuck_for_want_of_memory_are_told(client, monkeypatch):
+def test_workers_that_are_stuck_without_memory_are_an_error(client, monkeypatch):
     monkeypatch.setattr(cluster, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(cluster, "STUCK_SECONDS", 0.2)
     monkeypatch.setattr(cluster, "workers_of", lambda client: [worker_info(), worker_info()])
     never = client.submit(time.sleep, 3, pure=False)
-    with pytest.raises(EngineError, match=r"all 2 workers have paused for want of memory .the smallest has 500 MB."):
-        cluster.wait_watchfully(client, never)
+    with pytest.raises(EngineError, match=r"all 2 workers are paused .* .the smallest has 500 MB."):
+        cluster.wait_unless_stuck(client, never)
     never.cancel()
 
 
 @pytest.mark.parametrize("other", [worker_info("running"), worker_info(executing=1)])
-def test_workers_of_which_one_goes_on_are_waited_for(client, monkeypatch, other):
+def test_workers_of_which_one_continues_are_not_stuck(client, monkeypatch, other):
     monkeypatch.setattr(cluster, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(cluster, "STUCK_SECONDS", 0.2)
     monkeypatch.setattr(cluster, "workers_of", lambda client: [worker_info(), other])
-    cluster.wait_watchfully(client, client.submit(time.sleep, 0.8, pure=False))
+    cluster.wait_unless_stuck(client, client.submit(time.sleep, 0.8, pure=False))
 
 
-def test_no_scheduler_at_an_address_is_told(monkeypatch):
+def test_an_address_without_a_scheduler_is_an_error(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
     start = time.perf_counter()
     with (

@@ -206,7 +206,7 @@ def test_lost_messages_cost_rounds_and_nothing_else(name, n, seed, loss):
 def test_a_link_that_never_works_is_named():
     topology = make_topology("line", agents_of(2))
     engine = engine_over(topology, [np.ones(1)] * 2)
-    engine._weather.send = lambda: (False, 1, 0.0)
+    engine._faults.send = lambda: (False, 1, 0.0)
     with pytest.raises(EngineError, match=r"messages were lost in 1000 rounds.*from site-0 to site-1"):
         engine.sum("share", {})
 
@@ -214,3 +214,5 @@ def test_a_link_that_never_works_is_named():
 def test_a_graph_over_other_agents_is_refused():
     with pytest.raises(ValueError, match="topology is over"):
         GossipEngine([1, 2], {"share": share}, {"0": ["2"], "2": ["0"]})
+    with pytest.raises(ValueError, match="not connected: add links"):
+        GossipEngine([1, 2, 3], {"share": share}, {"0": ["1"], "1": ["0"], "2": []})

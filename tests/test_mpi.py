@@ -1,4 +1,4 @@
-"""Training over real MPI processes: the same model, errors that all ranks learn of, resuming after kills."""
+"""Training over real MPI processes: the same model, errors on all ranks, resuming after kills."""
 
 import json
 import os
@@ -15,39 +15,11 @@ import pyarrow.parquet
 import pytest
 
 import dsfr
+from tests.mpi_jobs import MPIEXEC, ROOT, SECONDS, TWO_MACHINES, mpiexec, program
 from tests.tables import make_table, owners_of
 
 pytest.importorskip("mpi4py", reason="the MPI engine needs mpi4py: pip install 'dsfr[mpi-wheel]'")
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
 pytestmark = pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this Python: pip install mpich")
-
-ROOT = Path(__file__).parent.parent
-SECONDS = 120
-
-
-def mpiexec(n_ranks, *command, launcher=(), n_cores=None):
-    """Run a command on so many ranks; exit code, standard output and error, and how long it took."""
-
-    def share():
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n_cores])
-
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    start = time.perf_counter()
-    done = subprocess.run(
-        [MPIEXEC, *launcher, "-n", str(n_ranks), *map(str, command)],
-        preexec_fn=share,
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr, time.perf_counter() - start
-
-
-def program(n_ranks, *arguments, **told):
-    return mpiexec(n_ranks, sys.executable, "-m", "tests.mpi_program", *arguments, **told)
 
 
 def dsfr_fit(n_ranks, *arguments):
@@ -69,40 +41,38 @@ def test_a_rank_may_have_several_agents():
     assert json.loads(out)["agents"] == 5
 
 
-def test_ranks_with_different_graphs_are_told():
+def test_ranks_with_different_graphs_are_an_error():
     code, _, err, _ = program(4, "failing", "graph")
     assert code != 0
-    assert "ranks have different graphs: give all the same topology" in err
-
-
-TWO_MACHINES = ("-launcher", "fork", "-hosts", "one,other", "-ppn", "2")
-"""Two machines, as far as MPI can tell; in truth both are this one."""
+    assert "ranks have different graphs: use the same topology" in err
 
 
 @pytest.mark.parametrize("launcher", [(), TWO_MACHINES], ids=["one machine", "two machines"])
 def test_more_ranks_than_cores_give_the_same_model(launcher):
     code, out, err, _ = program(4, "several", n_cores=1, launcher=launcher)
     assert code == 0, err
-    assert json.loads(out)["crowded"]
+    assert json.loads(out)["oversubscribed"]
     assert json.loads(out)["apart"] < 1e-8
 
 
-def test_a_core_for_every_rank_is_no_crowd():
+def test_ranks_with_a_core_each_are_not_oversubscribed():
     code, out, err, _ = program(2, "several", launcher=TWO_MACHINES[:4])
     assert code == 0, err
-    assert not json.loads(out)["crowded"]
+    assert not json.loads(out)["oversubscribed"]
 
 
 def test_an_exception_in_a_task_is_the_same_error_on_all_ranks():
     code, out, _, _ = program(3, "failing", "task")
     assert code == 2
-    assert json.loads(out) == {"error": "RankError: rank 1: ZeroDivisionError: nothing to divide by"}
+    assert json.loads(out) == {
+        "error": "RankError: rank 1: ZeroDivisionError: nothing to divide by (in task 'cluster_sums' of agent 'site-1')"
+    }
 
 
 @pytest.mark.parametrize(
-    ("how", "complaint"), [("task", "rank 1: ZeroDivisionError: nothing"), ("told", "ranks were told different things")]
+    ("how", "complaint"), [("task", "rank 1: ZeroDivisionError: nothing"), ("told", "differ between ranks")]
 )
-def test_ranks_that_differ_in_a_later_round_are_noticed_in_that_round(how, complaint):
+def test_ranks_that_differ_in_a_later_round_are_an_error_in_that_round(how, complaint):
     code, out, err, _ = program(2, "later", how)
     assert code == 0, err
     assert json.loads(out)["round"] == 3
@@ -122,9 +92,9 @@ def test_an_exception_on_a_graph_ends_the_job_for_all():
     assert "rank 1: ZeroDivisionError: nothing to divide by" in out + err
 
 
-@pytest.mark.parametrize(("how", "complaint"), [("settings", "ranks were told different things"), ("layout", "ranks")])
-@pytest.mark.parametrize("n_cores", [None, 1], ids=["", "crowded"])
-def test_ranks_that_are_not_told_the_same_are_noticed(how, complaint, n_cores):
+@pytest.mark.parametrize(("how", "complaint"), [("settings", "differ between ranks"), ("layout", "ranks")])
+@pytest.mark.parametrize("n_cores", [None, 1], ids=["", "oversubscribed"])
+def test_ranks_with_different_settings_are_an_error(how, complaint, n_cores):
     code, out, err, _ = program(2, "failing", how, n_cores=n_cores)
     assert code != 0
     assert complaint in out + err
@@ -147,11 +117,11 @@ def test_a_killed_rank_is_named_once_and_ends_the_job_within_seconds_for_all(vic
     assert "was killed or has crashed, and the job ends" in told
     time.sleep(0.2)
     assert not [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists() and is_running(pid)]
-    assert not witnesses_of(pids)
+    assert not watchers_of(pids)
 
 
-def witnesses_of(pids):
-    """What is left of those who wait for the death of a process."""
+def watchers_of(pids):
+    """Watchers of these processes that still run."""
     marks = [f"(process {pid} on ".encode() for pid in pids]
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -192,11 +162,18 @@ def test_agents_far_apart_in_a_graph_resume_from_the_last_round_that_all_have(tm
     assert json.loads(out)["replayed"] == min(last)
 
 
-@pytest.mark.parametrize("n_cores", [None, 1], ids=["", "crowded"])
-def test_engines_give_back_what_they_have_taken(n_cores):
+@pytest.mark.parametrize("n_cores", [None, 1], ids=["", "oversubscribed"])
+def test_engines_free_their_communicators(n_cores):
     code, out, err, _ = program(2, "many", n_cores=n_cores)
     assert code == 0, err[-2000:]
-    assert json.loads(out) == {"total": 3.0, "rounds": 1}
+    assert json.loads(out) == {"total": 3.0}
+
+
+@pytest.mark.parametrize(("n_cores", "n_open"), [(None, 5), (1, 6)], ids=["", "oversubscribed"])
+def test_ranks_free_the_communicators_of_all_engines(n_cores, n_open):
+    code, out, err, _ = program(2, "closing", n_cores=n_cores)
+    assert code == 0, err
+    assert json.loads(out) == {"open": n_open, "freed": n_open + 2}  # both graphs are in both lists
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Graphs: what they are made of, that messages keep to their edges, and that any of them gives the same model."""
+"""Graphs: how they are specified, that messages use their edges only, and that any graph gives the same model."""
 
 import networkx as nx
 import numpy as np
@@ -19,7 +19,7 @@ names = st.sampled_from(sorted(TOPOLOGIES))
 
 
 def diameter(topology):
-    """As networkx has it."""
+    """Computed by networkx."""
     return nx.diameter(nx.Graph({name: list(neighbors) for name, neighbors in topology.items()}))
 
 
@@ -66,7 +66,7 @@ def test_random_graphs_depend_on_their_seed(name):
     assert make_topology(name, agents_of(30), seed=1) != make_topology(name, agents_of(30), seed=2)
 
 
-def test_a_graph_of_one_s_own(tmp_path):
+def test_a_graph_from_a_file_pairs_or_networkx(tmp_path):
     path = tmp_path / "links.txt"
     path.write_text("# who talks to whom\nnorth, east\neast,south side  # by radio\n\n")
     agents = ["north", "east", "south side"]
@@ -90,16 +90,16 @@ def test_files_from_other_systems_are_read(tmp_path):
     assert make_topology(path, ["a", "b", "c"]) == {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
 
 
-def test_a_lone_agent_needs_no_link(tmp_path):
+def test_a_single_agent_needs_no_link(tmp_path):
     path = tmp_path / "links.txt"
     path.write_text("")
     assert make_topology(path, ["a"]) == make_topology([], ["a"]) == {"a": ()}
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path):
+def test_a_file_that_is_not_text_is_named(tmp_path):
     path = tmp_path / "links.bin"
     path.write_bytes(bytes(range(128, 256)))
-    with pytest.raises(ValueError, match=r"links\.bin' is no text in UTF-8"):
+    with pytest.raises(ValueError, match=r"links\.bin' is not UTF-8 text"):
         make_topology(path, ["a", "b"])
 
 
@@ -109,8 +109,8 @@ def test_a_file_that_is_no_text_is_named(tmp_path):
         ([("a", "b"), ("c", "d")], r"not connected; its components are \[a, b\]; \[c, d\]"),
         ([("a", "b"), ("b", "c")], "not connected: d has no link"),
         ([("a", "b"), ("b", "e")], "names e, but the agents are a, b, c, d"),
-        ([("a", "b", "c")], "is no pair"),
-        (["ab", "cd"], "is no pair"),
+        ([("a", "b", "c")], "is not a pair"),
+        (["ab", "cd"], "is not a pair"),
         (7, "topology=7 must be"),
         ("hexagon", "'hexagon' is neither a file nor one of complete, star, line, ring"),
     ],
@@ -222,12 +222,12 @@ def test_a_message_that_is_not_along_an_edge_is_refused():
     topology = make_topology([(0, 1), (1, 2), (2, 3)], agents_of(4))
     shards = {name: np.zeros(1) for name in topology}
     engine = Loudmouth(shards, {"count": counting_task}, topology)
-    with pytest.raises(EngineError, match="'site-1' tried to send to 'site-3', to which it has no link"):
+    with pytest.raises(EngineError, match="'site-1' tried to send to 'site-3', but there is no link"):
         engine.sum("count", X1)
 
 
 def test_agents_share_nothing():
-    """What one agent is sent or keeps is never the memory of another."""
+    """Arrays that one agent receives or keeps do not share memory with those of another."""
     seen = []
 
     def remember_arrays(shard, memory, broadcast):
@@ -246,13 +246,13 @@ def test_agents_share_nothing():
 
 @pytest.mark.parametrize("kind", [NetworkEngine, GossipEngine])
 def test_every_message_of_a_training_is_along_an_edge(kind, monkeypatch):
-    sent, book = [], Entry.book
+    sent, count_message = [], Entry.count_message
 
     def watch(self, sender, receiver, n_bytes, *, up):
         sent.append((sender, receiver))
-        book(self, sender, receiver, n_bytes, up=up)
+        count_message(self, sender, receiver, n_bytes, up=up)
 
-    monkeypatch.setattr(Entry, "book", watch)
+    monkeypatch.setattr(Entry, "count_message", watch)
     X, _, y = make_table(0, n_rows=80)
     shards = make_shards(X, y, owners_of(0, len(y), 6))
     topology = make_topology("ring", list(shards))
@@ -265,5 +265,7 @@ def test_every_message_of_a_training_is_along_an_edge(kind, monkeypatch):
 def test_a_graph_over_other_agents_is_refused():
     with pytest.raises(ValueError, match="topology is over"):
         NetworkEngine([1, 2], TASKS, {"0": ["2"], "2": ["0"]})
+    with pytest.raises(ValueError, match="not connected: add links"):
+        NetworkEngine([1, 2, 3], TASKS, {"0": ["1"], "1": ["0"], "2": []})
     with pytest.raises(ValueError, match="root='9' is not among"):
         NetworkEngine([1, 2], TASKS, {"0": ["1"], "1": ["0"]}, root="9")

@@ -48,7 +48,7 @@ def test_a_full_disk_is_told_with_the_file_and_leaves_the_old_one(tmp_path, mode
     monkeypatch.setattr(os, "fsync", full)
     source = write(tmp_path / "rows.csv", "x,y\n" + "\n".join(f"{i},{i % 5}" for i in range(40)))
     said = refused("fit", source, "--target", "y", "-o", model)
-    assert f"No space left on device: {model} was not written; make room, or write elsewhere" in said
+    assert f"No space left on device: {model} was not written; free disk space, or write elsewhere" in said
     assert "Errno" not in said
     assert model.read_bytes() == before
     assert not list(tmp_path.glob(".dsfr-*"))

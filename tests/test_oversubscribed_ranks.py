@@ -1,4 +1,4 @@
-"""Ranks that share few cores add up through sockets: tried with threads in the place of ranks."""
+"""Sums over oversubscribed ranks through sockets, with threads instead of ranks."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from dsfr.engines import EngineError
 from dsfr.engines.mpi import oversubscribed as module
-from dsfr.engines.mpi.oversubscribed import NO_PLACE, Crowd
+from dsfr.engines.mpi.oversubscribed import NO_FOLDER, SocketReduction
 
 FIRST = 7
 """Number of the first rank of this machine."""
 
 
-def crowds(size, progress=lambda: None):
-    """A crowd as each of its ranks has it."""
-    told, ready = [], Barrier(size)
+def make_reductions(size, progress=lambda: None):
+    """The reduction of each rank."""
+    shared, ready = [], Barrier(size)
 
-    def tell(path):
+    def share(path):
         if path:
-            told.append(path)
+            shared.append(path)
         ready.wait(timeout=20)
-        return told[0] if told else ""
+        return shared[0] if shared else ""
 
     def make(rank):
-        return Crowd(FIRST + rank, FIRST, size, tell, lambda vector, verb: vector, progress)
+        return SocketReduction(FIRST + rank, FIRST, size, share, lambda vector, verb: vector, progress)
 
     return on_ranks(size, make)
 
@@ -40,9 +40,9 @@ def on_ranks(size, work):
 
 @settings(max_examples=25)
 @given(st.integers(1, 6), st.lists(st.integers(0, 60_000), min_size=1, max_size=4), st.sampled_from(["sum", "max"]))
-def test_all_ranks_get_the_same_bits_added_up_in_their_order(size, lengths, verb):
+def test_all_ranks_get_the_same_bits_added_in_their_order(size, lengths, verb):
     parts = [[np.random.default_rng([rank, n]).normal(size=n) for n in lengths] for rank in range(size)]
-    together = crowds(size)
+    together = make_reductions(size)
     found = on_ranks(size, lambda rank: [together[rank].reduce(part, verb) for part in parts[rank]])
     for number in range(len(lengths)):
         expected = parts[0][number]
@@ -56,7 +56,7 @@ def test_all_ranks_get_the_same_bits_added_up_in_their_order(size, lengths, verb
 
 @pytest.mark.parametrize("lengths", [(3, 5), (5, 3), (100_000, 5), (5, 100_000)])
 def test_vectors_of_different_lengths_are_an_error_and_do_not_hang(lengths):
-    together = crowds(2)
+    together = make_reductions(2)
 
     def reduce(rank):
         try:
@@ -66,22 +66,22 @@ def test_vectors_of_different_lengths_are_an_error_and_do_not_hang(lengths):
             return str(error)
 
     leader, other = on_ranks(2, reduce)
-    assert leader == f"ranks add up vectors of {lengths[1]} and {lengths[0]} numbers: give all the same settings"
+    assert leader == f"ranks add vectors of {lengths[1]} and {lengths[0]} numbers: give all the same settings"
     assert other == "rank 7 is gone: it was killed, or has failed"
 
 
 def test_a_rank_that_is_gone_is_an_error_on_both_sides():
     for gone, waiting in ((0, 1), (1, 0)):
-        together = crowds(2)
+        together = make_reductions(2)
         together[gone].close()
         with pytest.raises(EngineError, match=f"rank {FIRST + gone} is gone: it was killed, or has failed"):
             together[waiting].reduce(np.ones(3), "sum")
         together[waiting].close()
 
 
-def test_who_waits_lets_mpi_look_after_its_messages():
+def test_a_waiting_rank_lets_mpi_progress():
     looks = []
-    together = crowds(2, progress=lambda: looks.append(1))
+    together = make_reductions(2, progress=lambda: looks.append(1))
 
     def reduce(rank):
         if rank == 1:
@@ -99,7 +99,7 @@ def test_who_waits_lets_mpi_look_after_its_messages():
 
 def test_no_file_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "mkdtemp", lambda prefix, dir: os.fspath(tmp_path / "met") if make(tmp_path) else "")
-    for one in crowds(3):
+    for one in make_reductions(3):
         one.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -109,10 +109,10 @@ def make(folder):
     return True
 
 
-def test_no_place_for_a_socket_is_told_on_all_ranks(monkeypatch):
+def test_no_folder_for_a_socket_is_an_error_on_all_ranks(monkeypatch):
     def full(prefix, dir):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(module, "mkdtemp", full)
-    with pytest.raises(EngineError, match=NO_PLACE):
-        crowds(3)
+    with pytest.raises(EngineError, match=NO_FOLDER):
+        make_reductions(3)

@@ -1,4 +1,4 @@
-"""A training that is stopped at any round goes on to the same model, and a checkpoint of another one is refused."""
+"""A training that is killed at any round resumes to the same model; a checkpoint of another training is refused."""
 
 from contextlib import suppress
 
@@ -12,6 +12,7 @@ from dsfr.engines.checkpoint.engine import CheckpointError, with_checkpoint
 from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.topology import make_topology
 from dsfr.training import TASKS, make_shards, train
+from tests.engine_contract import Killed, mortal
 from tests.tables import make_settings, make_table, owners_of
 
 KINDS = [
@@ -23,28 +24,6 @@ KINDS = [
     {"basis": "wavelets", "unlabeled": "graph", "n_nodes": 8},
     {"solver": "decentralized"},
 ]
-
-
-class Killed(BaseException):
-    """What nobody catches."""
-
-
-def mortal(engine, n_rounds):
-    """The engine, which dies after so many rounds: before the reduction is known, as a kill does."""
-    left = iter(range(n_rounds))
-
-    def dying(ask):
-        def asked(*args, **told):
-            answer = ask(*args, **told)
-            if next(left, None) is None:
-                raise Killed
-            return answer
-
-        return asked
-
-    for name in ("sum", "max", "gather"):
-        setattr(engine, name, dying(getattr(engine, name)))
-    return engine
 
 
 def make_engine(told, seed=1, n_agents=3, n_rows=60):
@@ -82,7 +61,7 @@ def test_a_training_killed_at_any_rounds_ends_in_the_same_bits(tmp_path_factory,
         np.testing.assert_array_equal(copy.weights, reference.copies[name].weights)
 
 
-def test_what_is_journaled_is_not_asked_again(tmp_path):
+def test_rounds_in_the_journal_do_not_run_again(tmp_path):
     run(tmp_path, KINDS[0])
     engine = make_engine(KINDS[0])
     resumed = with_checkpoint(engine, tmp_path, KINDS[0], resume=True)
@@ -91,19 +70,19 @@ def test_what_is_journaled_is_not_asked_again(tmp_path):
     assert resumed.n_replayed > 10
 
 
-def test_rounds_since_the_last_snapshot_are_run_again(tmp_path):
+def test_rounds_after_the_last_snapshot_run_again(tmp_path):
     with pytest.raises(Killed):
         run(tmp_path, KINDS[0], rounds=19, every=8)
     assert with_checkpoint(make_engine(KINDS[0]), tmp_path, KINDS[0], resume=True).n_replayed == 16
 
 
-def test_two_memories_are_kept_of_every_agent(tmp_path):
+def test_two_snapshots_of_every_agent_are_kept(tmp_path):
     run(tmp_path, KINDS[2])
     assert sorted(len(list(home.glob("memory-*"))) for home in tmp_path.iterdir()) == [2, 2, 2]
 
 
 @pytest.mark.parametrize("n_lost", [1, 5, 13, 200])
-def test_a_journal_that_was_cut_off_while_it_was_written_goes_on(tmp_path, n_lost):
+def test_a_journal_with_an_incomplete_record_resumes(tmp_path, n_lost):
     with pytest.raises(Killed):
         run(tmp_path, KINDS[0], rounds=20)
     (journal,) = tmp_path.glob("*/journal")
@@ -118,14 +97,14 @@ def stopped(folder):
         run(folder, KINDS[0], rounds=12)
 
 
-def test_a_journal_in_the_way_is_not_overwritten(tmp_path):
+def test_an_existing_journal_is_not_overwritten(tmp_path):
     stopped(tmp_path)
     with pytest.raises(CheckpointError, match="has the journal of an earlier training: resume it"):
         run(tmp_path, KINDS[0], resume=False)
     assert with_checkpoint(make_engine(KINDS[0]), tmp_path, KINDS[0], resume=True).n_replayed == 11
 
 
-def test_resuming_from_nothing_starts(tmp_path):
+def test_resuming_without_a_journal_starts(tmp_path):
     assert with_checkpoint(make_engine(KINDS[0]), tmp_path / "new", KINDS[0], resume=True).n_replayed == 0
 
 
@@ -133,9 +112,9 @@ def test_resuming_from_nothing_starts(tmp_path):
     ("other", "complaint"),
     [
         ({"about": {"solver": "admm", "ridge": 2.0}}, "other settings .ridge was None and is 2.0"),
-        ({"n_agents": 4}, "of 3 agents .*, and now there are 4"),
-        ({"n_rows": 61}, "of other rows"),
-        ({"seed": 5}, "of other"),
+        ({"n_agents": 4}, "has 3 agents .*, this run has 4"),
+        ({"n_rows": 61}, "has other rows"),
+        ({"seed": 5}, "has other"),
     ],
 )
 def test_a_checkpoint_of_another_training_is_refused(tmp_path, other, complaint):
@@ -149,26 +128,26 @@ def test_one_changed_value_is_another_training(tmp_path):
     X, _, y = make_table(1, n_rows=60)
     X[7, 1] += 1e-9
     engine = InProcessEngine(make_shards(X, y, owners_of(1, len(y), 3)), TASKS)
-    with pytest.raises(CheckpointError, match="of other rows"):
+    with pytest.raises(CheckpointError, match="has other rows"):
         with_checkpoint(engine, tmp_path, KINDS[0], resume=True)
 
 
-def test_another_graph_between_the_same_agents_is_another_training(tmp_path):
-    """Also where it goes by the same name: a file may have changed."""
+def test_another_graph_of_the_same_agents_is_another_training(tmp_path):
+    """Also under the same name: a file of links may have changed."""
     told, graphs = KINDS[-1], ([("0", "1"), ("1", "2")], [("0", "2"), ("2", "1")])
     X, _, y = make_table(1, n_rows=60)
     shards = make_shards(X, y, np.arange(60) % 3)
     first, other = (GossipEngine(shards, TASKS, make_topology(graph, list(shards))) for graph in graphs)
     with pytest.raises(Killed):
         train(with_checkpoint(mortal(first, 9), tmp_path, told), settings_of(told))
-    with pytest.raises(CheckpointError, match="is of another graph between the same agents"):
+    with pytest.raises(CheckpointError, match="has another graph of the same agents"):
         with_checkpoint(other, tmp_path, told, resume=True)
 
 
-def test_a_journal_of_another_protocol_is_noticed(tmp_path):
+def test_a_journal_of_another_version_is_an_error(tmp_path):
     stopped(tmp_path)
     resumed = with_checkpoint(make_engine(KINDS[0]), tmp_path, KINDS[0], resume=True)
-    with pytest.raises(CheckpointError, match=r"round 1 in .* was 'measure', and now 'agree' is asked"):
+    with pytest.raises(CheckpointError, match=r"round 1 in .* is 'measure', but the training runs 'agree'"):
         resumed.sum("agree", {})
 
 
@@ -183,5 +162,5 @@ def test_a_damaged_memory_is_named(tmp_path):
 def test_faults_cannot_be_checkpointed(tmp_path):
     X, _, y = make_table(1)
     engine = InProcessEngine(make_shards(X, y, owners_of(1, len(y), 3)), TASKS, faults=Faults(loss=0.1))
-    with pytest.raises(CheckpointError, match="by chance"):
+    with pytest.raises(CheckpointError, match="faults are random"):
         with_checkpoint(engine, tmp_path, {})

@@ -1,4 +1,4 @@
-"""What crosses between agents is arrays alone, and how it crosses does not change the model."""
+"""Messages between agents contain arrays only, and serialisation does not change the model."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_bits(seed, n_agents, told):
 
 @settings(max_examples=20)
 @given(seeds, everything, everything)
-def test_an_engine_forgets_what_it_was_used_for_before(seed, before, told):
+def test_an_earlier_training_on_the_same_engine_does_not_matter(seed, before, told):
     X, _, y = make_table(seed, n_rows=60)
     owners = owners_of(seed, len(y), 3)
     fixed = {"penalty": 0.7, "cluster_penalty": 5.0}  # the same number must not bring back an old factor
@@ -70,7 +70,7 @@ def test_local_centers_of_an_earlier_training_do_not_come_back(basis):
     np.testing.assert_array_equal(again.predictor.basis.widths, fresh.predictor.basis.widths)
 
 
-def test_measuring_starts_a_memory_anew():
+def test_measuring_clears_the_memory():
     X, _, y = make_table(0, n_rows=60)
     _, engine = train_on(X, y, owners_of(0, len(y), 3), solver="admm", max_rounds=5)
     assert all(len(memory) > 5 for memory in (agent._memory for agent in engine._agents.values()))
@@ -79,7 +79,7 @@ def test_measuring_starts_a_memory_anew():
 
 
 class Vault:
-    """A shard that nobody can look into but the tasks of its own agent."""
+    """A shard that only the tasks of its own agent can read."""
 
     def __init__(self, shard):
         self.__shard = shard
@@ -103,10 +103,10 @@ def test_the_coordinator_never_reads_a_shard(solver):
 
 
 class Scales(InProcessEngine):
-    """Weighs every array that crosses, both ways."""
+    """Records the size of every array in a message."""
 
-    def _run(self, task, verb, broadcast):
-        contributions = super()._run(task, verb, broadcast)
+    def _contributions(self, task, verb, broadcast):
+        contributions = super()._contributions(task, verb, broadcast)
         for way, bundle in (("down", broadcast), *(("up", contribution) for contribution in contributions)):
             for name, array in bundle.items():
                 self.sizes.setdefault((task, way, name), set()).add(array.size)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
-from dsfr.engines.local.faults import Weather
+from dsfr.engines.local.faults import FaultSimulator
 from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import make_topology
@@ -112,7 +112,7 @@ LOGGING = {name: logging_task(code) for name, code in {"a": 100.0, "b": 200.0, "
         ("aaba", [202.0, 103.0]),  # what is asked now is not asked twice
     ],
 )
-def test_what_was_missed_is_told_once_in_the_order_last_asked(kind, asked, log):
+def test_missed_tasks_run_once_in_the_order_last_asked(kind, asked, log):
     faults = Faults(absences=[Absence("site-1", 1, len(asked) - 1)])
     shards = dict.fromkeys(SITES, np.zeros(1))
     if kind == "in-process":
@@ -164,35 +164,35 @@ def test_steps_of_the_clusters_are_plain_again_after_somebody_left_or_came_back(
 
 
 def fates(*told):
-    """Messages fare as told, one after another."""
+    """Fates of messages, one after another."""
     return iter(told).__next__
 
 
 def test_an_agent_whose_answer_was_lost_has_missed_nothing():
     engine = InProcessEngine(dict.fromkeys(SITES[:2], np.zeros(1)), LOGGING)
     arrives, fails = (True, 1, 0.0), (False, 1, 0.0)
-    engine._weather.send = fates(arrives, fails, arrives, arrives, *[arrives] * 4)
+    engine._faults.send = fates(arrives, fails, arrives, arrives, *[arrives] * 4)
     engine.sum("a", {"x": np.zeros(1)})
     assert engine.present == ("site-1",)
     engine.sum("b", {"x": np.zeros(1)})
     np.testing.assert_array_equal(engine._agents["site-0"]._memory["log"], [100.0, 200.0])
 
 
-def test_a_round_takes_as_long_as_the_slowest_way():
+def test_a_round_takes_as_long_as_the_slowest_path():
     """Messages to different agents travel at the same time; along a path, one after another."""
     shards = dict.fromkeys(SITES, np.zeros(1))
     engine = InProcessEngine(shards, LOGGING)
-    engine._weather.send = fates(*[(True, 1, float(seconds)) for seconds in (1, 2, 3, 4, 1, 1, 2, 2)])
+    engine._faults.send = fates(*[(True, 1, float(seconds)) for seconds in (1, 2, 3, 4, 1, 1, 2, 2)])
     engine.sum("a", {"x": np.zeros(1)})
     assert engine.ledger.seconds == 3 + 4
     path = NetworkEngine(shards, LOGGING, make_topology([(0, 1), (1, 2), (2, 3)], SITES))
-    path._weather.send = lambda: (True, 1, 1.0)
+    path._faults.send = lambda: (True, 1, 1.0)
     path.sum("a", {"x": np.zeros(1)})
     built = path.ledger.seconds
     path.sum("a", {"x": np.zeros(1)})
     assert path.ledger.seconds - built == 2 * 3
     ring = GossipEngine(shards, LOGGING, make_topology("ring", SITES))
-    ring._weather.send = lambda: (True, 1, 1.0)
+    ring._faults.send = lambda: (True, 1, 1.0)
     ring.sum("a", {"x": np.zeros(1)})
     learnt = ring.ledger.seconds
     ring.sum("a", {"x": np.zeros(1)})
@@ -200,10 +200,10 @@ def test_a_round_takes_as_long_as_the_slowest_way():
 
 
 def test_messages_without_a_timeout_are_missed_after_the_mean_delay():
-    weather = Weather(Faults(loss=0.9, delay=1.0, tries=50, seed=0), SITES)
-    arrived, tries, seconds = weather.send()
+    simulator = FaultSimulator(Faults(loss=0.9, delay=1.0, tries=50, seed=0), SITES)
+    arrived, tries, seconds = simulator.send()
     assert seconds >= tries - arrived
-    hurried = Weather(Faults(delay=1.0, timeout=1e-9, tries=3), SITES)
+    hurried = FaultSimulator(Faults(delay=1.0, timeout=1e-9, tries=3), SITES)
     assert hurried.send() == (False, 3, pytest.approx(3e-9))
 
 
@@ -264,7 +264,7 @@ def test_on_a_graph_lost_messages_leave_agents_out_and_nothing_worse(seed, kind,
 
 @given(seeds, st.sampled_from(["complete", "ring", "grid"]), st.floats(0.1, 0.9))
 def test_a_sum_is_that_of_those_it_names(seed, kind, loss):
-    """Whatever is lost on the way, nobody is counted twice, and nobody's old answer counts."""
+    """Whatever message is lost, no contribution counts twice, and no old contribution counts."""
 
     def tell(shard, memory, broadcast):
         return memory, {"value": shard * broadcast["x"]}

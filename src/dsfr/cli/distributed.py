@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dsfr.pipeline.processes import Processes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-ENGINE_NAMES = ("inprocess", "mpi", "dask")
+ENGINE_NAMES = ("in-process", "mpi", "dask")
 
 
 @contextmanager
@@ -32,9 +32,9 @@ def training_processes(engine: str | None) -> Iterator[Processes]:
     except Exception:
         if is_first:
             raise
-        from dsfr.engines.mpi.ranks import FAILED
+        from dsfr.engines.mpi.ranks import EXIT_CODE
 
-        sys.exit(FAILED)
+        sys.exit(EXIT_CODE)
 
 
 _OPTIONS = (

@@ -176,12 +176,12 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
         raise BadInputError("--tensorboard does not go with --engine: leave out one or the other")
     with training_processes(engine.engine) as processes, ExitStack() as stack:
         is_first = processes.rank == 0
-        processes.together(lambda: check_writable(output) if is_first else None)
+        processes.run_on_all(lambda: check_writable(output) if is_first else None)
         watch = stack.enter_context(watch_rounds()) if is_first else None
         boards = [] if tensorboard is None else [stack.enter_context(TensorBoard(tensorboard))]
         on_round = together(watch.on_round, *boards) if watch else None
         outcome = fit_model(data, fit_options, engine, processes, on_round, watch.on_rows if watch else None)
-        processes.together(lambda: outcome.model.save(output) if is_first else None)
+        processes.run_on_all(lambda: outcome.model.save(output) if is_first else None)
     if is_first:
         _report_fit(outcome, output)
 

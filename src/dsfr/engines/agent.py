@@ -1,4 +1,4 @@
-"""One data holder, as an object of its own: its shard, its memory, and the tasks that it can do."""
+"""One data holder: its shard, its memory, and the tasks that it can run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from dsfr.storage.bundles import Bundle, check_bundle, from_bytes, to_bytes
 
 
 class Agent:
-    """Runs tasks on its own shard and keeps its memory from one to the next.
+    """Runs tasks on its own shard and keeps its memory from one task to the next.
 
-    With ``serialize``, whatever goes in, comes out or is kept passes through its serialised form, as it would between
-    machines.
+    With ``serialize``, broadcasts, contributions and memory pass through their serialised form, as between machines.
     """
 
-    def __init__(self, name: str, shard: Any, tasks: Tasks, *, serialize: bool) -> None:
+    def __init__(self, name: str, shard: Any, tasks: Tasks, *, serialize: bool = False) -> None:
         self.name = name
         self._shard = shard
         self._tasks = tasks
@@ -23,29 +22,43 @@ class Agent:
         self._serialize = serialize
 
     def run(self, task: str, broadcast: Bundle) -> Bundle:
-        """The agent's contribution to a task."""
-        if task not in self._tasks:
-            raise EngineError(f"unknown task {task!r}; this engine has {', '.join(sorted(self._tasks))}")
-        memory, contribution = self._tasks[task](self._shard, self._memory, self._carry(broadcast))
-        check_bundle(contribution)
-        self._memory = self._carry(memory)
-        return self._carry(contribution)
+        """The agent's contribution to a task. An exception in the task gets a note that names task and agent."""
+        check_task(task, self._tasks)
+        try:
+            memory, contribution = self._tasks[task](self._shard, self._memory, self._copy(broadcast))
+            check_bundle(contribution)
+        except Exception as error:
+            error.add_note(f"in task {task!r} of agent {self.name!r}")
+            raise
+        self._memory = self._copy(memory)
+        return self._copy(contribution)
+
+    @property
+    def shard(self) -> Any:
+        """The agent's shard."""
+        return self._shard
 
     @property
     def memory(self) -> Bundle:
-        """What the agent remembers."""
+        """The agent's memory."""
         return self._memory
 
     def restore(self, memory: Bundle) -> None:
-        """Go on with a memory of an earlier time."""
-        self._memory = self._carry(memory)
+        """Replace the memory by an earlier one."""
+        self._memory = self._copy(memory)
 
-    def _carry(self, bundle: Bundle) -> Bundle:
+    def _copy(self, bundle: Bundle) -> Bundle:
         return from_bytes(to_bytes(bundle)) if self._serialize else bundle
 
 
-def make_agents(shards: Any, tasks: Tasks, *, serialize: bool = False) -> dict[str, Agent]:
-    """One agent per shard, by name; shards without names are numbered.
+def check_task(task: str, tasks: Tasks) -> None:
+    """Raise an `EngineError` if there is no task of this name."""
+    if task not in tasks:
+        raise EngineError(f"unknown task {task!r}; this engine has {', '.join(sorted(tasks))}")
+
+
+def named_shards(shards: Any) -> dict[str, Any]:
+    """Shards by name; shards without names are numbered.
 
     Raises
     ------
@@ -54,8 +67,10 @@ def make_agents(shards: Any, tasks: Tasks, *, serialize: bool = False) -> dict[s
     """
     if not shards:
         raise ValueError("shards is empty: training needs at least one agent")
-    if hasattr(shards, "items"):
-        named = {str(name): shard for name, shard in shards.items()}
-    else:
-        named = {str(number): shard for number, shard in enumerate(shards)}
-    return {name: Agent(name, shard, tasks, serialize=serialize) for name, shard in named.items()}
+    pairs = shards.items() if hasattr(shards, "items") else enumerate(shards)
+    return {str(name): shard for name, shard in pairs}
+
+
+def make_agents(shards: Any, tasks: Tasks, *, serialize: bool = False) -> dict[str, Agent]:
+    """One agent per shard, by name."""
+    return {name: Agent(name, shard, tasks, serialize=serialize) for name, shard in named_shards(shards).items()}

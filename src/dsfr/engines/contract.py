@@ -1,4 +1,4 @@
-"""The contract between training and transport."""
+"""The contract between training and engines: what a task is and what an engine offers."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
@@ -7,25 +7,26 @@ from dsfr.engines.ledger import Ledger
 from dsfr.storage.bundles import Bundle
 
 Task: TypeAlias = Callable[[Any, Bundle, Bundle], tuple[Bundle, Bundle]]
-"""``(shard, memory, broadcast) -> (memory, contribution)``: pure, all but the shard flat dicts of arrays."""
+"""``(shard, memory, broadcast) -> (memory, contribution)``: a pure function of a shard and flat dicts of arrays."""
 
 Tasks: TypeAlias = Mapping[str, Task]
+"""Tasks by name."""
 
 
 class EngineError(RuntimeError):
-    """A round that could not be carried out: unknown task, or contributions that do not fit together."""
+    """A round failed: unknown task, an error in a task, contributions of different shapes, too few agents."""
 
 
 class Engine(Protocol):
     """Runs a named task on every agent and reduces the contributions.
 
-    The coordinator sees reduced contributions only. `gather` is the exception: it shows single ones, and the ledger
-    says so.
+    The coordinator sees reduced contributions only. `gather` is the exception: it returns single contributions, and the
+    ledger marks it.
     """
 
     @property
     def n_agents(self) -> int:
-        """Number of agents, present or not."""
+        """Number of agents, present or absent."""
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -33,7 +34,7 @@ class Engine(Protocol):
 
     @property
     def present(self) -> tuple[str, ...]:
-        """Names of the agents whose answers counted in the last round."""
+        """Names of the agents whose contributions the last result includes."""
 
     @property
     def own_agents(self) -> tuple[str, ...]:
@@ -41,11 +42,11 @@ class Engine(Protocol):
 
     @property
     def has_coordinator(self) -> bool:
-        """Whether one process knows the reductions and tells agents what to do; else every agent knows them itself."""
+        """Whether one process receives the reductions and sends broadcasts; else every agent receives them."""
 
     @property
     def ledger(self) -> Ledger:
-        """What has been sent so far."""
+        """Communication so far."""
 
     def sum(self, task: str, broadcast: Bundle) -> Bundle:
         """Elementwise sum of the contributions of all agents."""
@@ -54,4 +55,4 @@ class Engine(Protocol):
         """Elementwise maximum of the contributions of all agents."""
 
     def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
-        """Every non-empty contribution by itself: for tasks where one agent must be seen. Logged as revealing."""
+        """Every non-empty contribution, in the order of the agents. The ledger marks it as revealing."""

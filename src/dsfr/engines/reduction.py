@@ -1,4 +1,4 @@
-"""Adding up and comparing contributions."""
+"""Reduction of contributions: elementwise sums and maxima."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from dsfr.engines.contract import EngineError
 from dsfr.storage.bundles import Bundle
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum}
+
+
+def reduce_round(task: str, verb: str, contributions: Sequence[Bundle]) -> list[Bundle]:
+    """Result of a round: the reduced contribution alone, or for ``"gather"`` the non-empty contributions."""
+    if verb == "gather":
+        return [contribution for contribution in contributions if contribution]
+    return [reduce_bundles(task, verb, contributions)]
 
 
 def reduce_bundles(task: str, verb: str, contributions: Sequence[Bundle]) -> Bundle:
@@ -29,7 +36,7 @@ def reduce_bundles(task: str, verb: str, contributions: Sequence[Bundle]) -> Bun
 
 
 def check_layouts(task: str, contributions: Sequence[Bundle]) -> None:
-    """Refuse contributions that cannot be added up.
+    """Check that contributions can be added.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Who is linked to whom: usual graphs by name, or one's own from networkx, a list of pairs, or a file.
+"""Graphs of agents: by name, or from networkx, a list of pairs, or a file; distances and spanning trees in them.
 
-Not imported with the engines, because networkx takes its time to load and most trainings need no graph.
+Not imported with `dsfr.engines`, because networkx is slow to load and most trainings need no graph.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def make_topology(spec: Any, agents: Sequence[str], *, seed: int = 0) -> Topolog
     agents : sequence of str
         Names of the agents.
     seed : int, default=0
-        Seed of the random graphs, which are drawn so that they are connected.
+        Seed of random graphs; they are drawn until they are connected.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def make_topology(spec: Any, agents: Sequence[str], *, seed: int = 0) -> Topolog
     """
     graph = _graph_of(spec, len(agents), seed)
     named = nx.relabel_nodes(graph, _names_of(graph, agents))
-    named.add_nodes_from(agents)  # a lone agent may have no edge
+    named.add_nodes_from(agents)  # a single agent has no edge
     named.remove_edges_from(list(nx.selfloop_edges(named)))
     _check_connected(named)
     order = {name: position for position, name in enumerate(agents)}
@@ -46,7 +46,7 @@ def make_topology(spec: Any, agents: Sequence[str], *, seed: int = 0) -> Topolog
 
 
 def agents_in(spec: Any, n_agents: int) -> list[str]:
-    """Names of agents that only a graph tells of: its nodes if there are as many, else numbers."""
+    """Names of agents from a graph: its nodes if their number is ``n_agents``, else numbers."""
     names = sorted(map(str, _graph_of(spec, n_agents, 0).nodes))
     return names if len(names) == n_agents else [str(number) for number in range(n_agents)]
 
@@ -59,14 +59,60 @@ def _graph_of(spec: Any, n_agents: int, seed: int) -> Any:
     return nx.Graph(spec if hasattr(spec, "edges") else _checked_pairs(spec))
 
 
+def graph_of(topology: Mapping[Any, Sequence[Any]]) -> Any:
+    """A topology as a `networkx.Graph`."""
+    return nx.Graph({node: list(neighbors) for node, neighbors in topology.items()})
+
+
 def distances(topology: Mapping[str, Sequence[str]], root: str) -> dict[str, int]:
-    """Links from the root to every agent."""
-    found = nx.single_source_shortest_path_length(nx.Graph({name: list(near) for name, near in topology.items()}), root)
+    """Number of links from the root to every agent."""
+    found = nx.single_source_shortest_path_length(graph_of(topology), root)
     return {name: int(found[name]) for name in topology}
 
 
+def diameter(topology: Mapping[str, Sequence[str]]) -> int:
+    """Largest number of links between two agents."""
+    return int(nx.diameter(graph_of(topology)))
+
+
+def reachable(topology: Mapping[str, Sequence[str]], root: str, absent: frozenset[str]) -> set[str]:
+    """Agents that are connected to the root by a path without absent agents; the root itself must be present."""
+    graph = graph_of(topology)
+    graph.remove_nodes_from(absent)
+    return set(nx.node_connected_component(graph, root))
+
+
+def spanning_tree(topology: Mapping[Any, Sequence[Any]], root: Any) -> list[dict[Any, Any]]:
+    """Breadth-first spanning tree: for every depth from 1, the nodes of that depth with their parents.
+
+    >>> spanning_tree({"a": ["b"], "b": ["a", "c"], "c": ["b"]}, "a")
+    [{'b': 'a'}, {'c': 'b'}]
+    """
+    graph = graph_of(topology)
+    depths = nx.single_source_shortest_path_length(graph, root)
+    layers: list[dict[Any, Any]] = [{} for _ in range(max(depths.values()))]
+    for parent, node in nx.bfs_edges(graph, root):
+        layers[depths[node] - 1][node] = parent
+    return layers
+
+
+def check_topology(topology: Mapping[str, Sequence[str]], agents: Sequence[str]) -> Topology:
+    """The topology in the order of the agents.
+
+    Raises
+    ------
+    ValueError
+        If it has other nodes than the agents, or is not connected.
+    """
+    if set(topology) != set(agents):
+        raise ValueError(f"topology is over {sorted(topology)}, but the agents are {sorted(agents)}")
+    if len(reachable(topology, agents[0], frozenset())) < len(agents):
+        raise ValueError("the topology is not connected: add links between its components")
+    return {name: tuple(topology[name]) for name in agents}
+
+
 def _grid(n: int, seed: int) -> Any:
-    """The first ``n`` cells of a grid as square as it goes, row by row."""
+    """The first ``n`` cells, row by row, of a grid that is as square as possible."""
     columns = math.ceil(math.sqrt(n))
     cells = [divmod(cell, columns) for cell in range(n)]
     grid = nx.grid_2d_graph(math.ceil(n / columns), columns).subgraph(cells)
@@ -74,7 +120,7 @@ def _grid(n: int, seed: int) -> Any:
 
 
 def _geometric(n: int, seed: int) -> Any:
-    """Points in the unit square linked when near; the radius grows until all are connected."""
+    """Points in the unit square, linked within a radius that grows until the graph is connected."""
     radius = math.sqrt(math.log(max(n, 2)) / (math.pi * n))
     while not nx.is_connected(graph := nx.random_geometric_graph(n, radius, seed=seed)):
         radius *= 1.05
@@ -82,7 +128,7 @@ def _geometric(n: int, seed: int) -> Any:
 
 
 def _erdos_renyi(n: int, seed: int) -> Any:
-    """Every pair linked with probability ``2 ln(n) / n``; drawn again until all are connected."""
+    """Every pair linked with probability ``2 ln(n) / n``; drawn again until the graph is connected."""
     probability = min(1.0, 2.0 * math.log(max(n, 2)) / n)
     for draw in range(_MAX_DRAWS):
         graph = nx.gnp_random_graph(n, probability, seed=seed + draw)
@@ -92,7 +138,7 @@ def _erdos_renyi(n: int, seed: int) -> Any:
 
 
 def _barabasi_albert(n: int, seed: int) -> Any:
-    """Agents join one after another, each linked to two that are preferably well linked already."""
+    """Preferential attachment: each new agent is linked to two earlier ones, in proportion to their degrees."""
     return nx.barabasi_albert_graph(n, 2, seed=seed) if n > 2 else nx.complete_graph(n)
 
 
@@ -106,7 +152,7 @@ TOPOLOGIES: dict[str, Callable[[int, int], Any]] = {
     "erdos-renyi": _erdos_renyi,
     "barabasi-albert": _barabasi_albert,
 }
-"""Usual graphs by name."""
+"""Common graphs by name."""
 
 
 def _read_edges(path: Path) -> list[tuple[str, str]]:
@@ -127,7 +173,7 @@ def _text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"topology {str(path)!r} is no text in UTF-8: it must have two names per line") from None
+        raise ValueError(f"topology {str(path)!r} is not UTF-8 text: it must have two names per line") from None
 
 
 def _checked_pairs(spec: Any) -> list[tuple[Any, Any]]:
@@ -137,12 +183,12 @@ def _checked_pairs(spec: Any) -> list[tuple[Any, Any]]:
     pairs = list(spec)
     for pair in pairs:
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-            raise ValueError(f"topology {rule}; {pair!r} is no pair")
+            raise ValueError(f"topology {rule}; {pair!r} is not a pair")
     return [(first, second) for first, second in pairs]
 
 
 def _names_of(graph: Any, agents: Sequence[str]) -> dict[Any, str]:
-    """The agent of every node: by name, else by number."""
+    """Agent of every node: by name, else by number."""
     nodes = {node: str(node) for node in graph.nodes}
     numbers = {str(number): name for number, name in enumerate(agents)}
     if not set(nodes.values()) <= set(agents) and set(nodes.values()) <= set(numbers):

@@ -15,7 +15,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.compiled import worthwhile
 from dsfr.engines.dask.cluster import cluster_client, import_dask
 from dsfr.engines.dask.engine import DaskEngine
-from dsfr.engines.dask.worker import Recipe
+from dsfr.engines.dask.worker import LazyShard
 from dsfr.training import TASKS
 from dsfr.training.rows import ArrayRows
 from dsfr.training.shard import Shard, agent_key
@@ -29,7 +29,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def lazy_shards(X: Any, y: Any, n_agents: int) -> dict[str, Any]:
-    """Recipes of the agents' rows: one agent per partition, or neighbouring partitions grouped into ``n_agents``.
+    """Lazy shards of the agents: one agent per partition, or neighbouring partitions grouped into ``n_agents``.
 
     Raises
     ------
@@ -79,9 +79,9 @@ def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str
         made = dask.delayed(make_shard)
         return lambda name, own, names: made(name, list(own), names)
 
-    def recipe(name: str, own: Sequence[Any], names: Sequence[str]) -> Recipe:
+    def recipe(name: str, own: Sequence[Any], names: Sequence[str]) -> LazyShard:
         tasks = {key: task for part in own for key, task in needed[part.key].items()}
-        return Recipe(compute_shard, name, tasks, [part.key for part in own], names)
+        return LazyShard(compute_shard, name, tasks, [part.key for part in own], names)
 
     return recipe
 

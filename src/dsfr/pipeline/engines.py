@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dsfr.engines import Engine, choose_engine
+from dsfr.engines import BaseEngine, choose_engine
 from dsfr.io.agent_files import Columns, read_movable, read_shards
 from dsfr.io.columns import TableError
 from dsfr.pipeline.processes import Processes
 from dsfr.training import TASKS, Settings
+from dsfr.training.component import as_record
 
-MakeEngine: TypeAlias = Callable[[Settings], Engine]
+MakeEngine: TypeAlias = Callable[[Settings], BaseEngine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,23 +58,22 @@ def open_engine(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngi
         yield partial(_with_checkpoint, make_engine, agents, options)
 
 
-def _with_checkpoint(make: MakeEngine, agents: FileAgents, options: EngineOptions, settings: Settings) -> Engine:
+def _with_checkpoint(make: MakeEngine, agents: FileAgents, options: EngineOptions, settings: Settings) -> BaseEngine:
     """The engine, which writes and resumes a checkpoint if the options name one."""
     engine = make(settings)
     if options.checkpoint is None:
         return engine
     from dsfr.engines.checkpoint.engine import with_checkpoint
 
-    about = asdict(settings) | {"topology": agents.topology, "columns": asdict(agents.columns)}
-    checkpointed: Engine = with_checkpoint(engine, options.checkpoint, about, resume=options.resume)
-    return checkpointed
+    about = as_record(settings) | {"topology": agents.topology, "columns": asdict(agents.columns)}
+    return with_checkpoint(engine, options.checkpoint, about, resume=options.resume)
 
 
 @contextmanager
 def _in_process(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngine]:
     shards = read_shards(agents.files, agents.columns)
 
-    def make_engine(settings: Settings) -> Engine:
+    def make_engine(settings: Settings) -> BaseEngine:
         wanted = {"topology": agents.topology, "seed": settings.seed}
         wanted["gossip"] = settings.solver.gossips
         return choose_engine(shards, TASKS, **wanted, faults=None, min_agents=len(shards))
@@ -99,32 +99,29 @@ def _mpi(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngine]:
     from dsfr.engines.mpi.engine import MPIEngine
     from dsfr.engines.mpi.gossip import MPIGossipEngine
     from dsfr.engines.mpi.network import MPINetworkEngine
+    from dsfr.engines.mpi.ranks import Ranks
     from dsfr.engines.topology import make_topology
 
-    made: list[MPIEngine] = []
+    ranks = agents.processes
+    assert isinstance(ranks, Ranks), "the engine of MPI runs in the processes of an MPI job"
 
     def read() -> Mapping[str, Any]:
         return read_shards(agents.files, agents.columns)
 
-    def make_engine(settings: Settings) -> Engine:
+    def make_engine(settings: Settings) -> BaseEngine:
         def links(names: Sequence[str]) -> Any:
             return make_topology(agents.topology, names, seed=settings.seed)
 
         if agents.topology is None:
-            made.append(MPIEngine(read, TASKS, comm=agents.processes))
-        else:
-            kind = MPIGossipEngine if settings.solver.gossips else MPINetworkEngine
-            made.append(kind(read, TASKS, links, comm=agents.processes))
-        return made[-1]
+            return MPIEngine(read, TASKS, ranks=ranks)
+        kind = MPIGossipEngine if settings.solver.gossips else MPINetworkEngine
+        return kind(read, TASKS, links, ranks=ranks)
 
     yield make_engine
-    # Not after an error: closing waits for all ranks, and some may have ended.
-    for engine in made:
-        engine.close()
 
 
 ENGINES: dict[str, Callable[[FileAgents, EngineOptions], AbstractContextManager[MakeEngine]]] = {
-    "inprocess": _in_process,
+    "in-process": _in_process,
     "mpi": _mpi,
     "dask": _dask,
 }

@@ -94,8 +94,8 @@ def describe_agents(pattern: str, options: FitOptions, processes: Processes) -> 
     }.items():
         if value is not None:
             raise TableError(f"{name} is for a table in one file; here every file is an agent: leave it out")
-    files = processes.together(lambda: find_agent_files(pattern, rank=processes.rank, n_ranks=processes.size))
-    first = processes.together(
+    files = processes.run_on_all(lambda: find_agent_files(pattern, rank=processes.rank, n_ranks=processes.size))
+    first = processes.run_on_all(
         lambda: _columns_of(next(iter(files.values())), options).to_json() if processes.rank == 0 else ""
     )
     columns = Columns.from_json(processes.broadcast(first, 0))

@@ -12,7 +12,6 @@ import numpy as np
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.penalties.interpolation_consistency import consistency_gram
-from dsfr.engines.breadth_first import circles, diameter
 from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
 from dsfr.engines.gossip.summation import KEY_BYTES, message_bytes
 from dsfr.training import Settings
@@ -140,8 +139,10 @@ class GossipLinks:
 
     def _relays(self, source: str) -> int:
         """Messages in which something that one agent tells is passed on to all."""
-        inner = circles(self.graph, source)[: self.diameter]
-        return sum(len(self.graph[name]) for circle in inner for name in circle)
+        from dsfr.engines.topology import distances
+
+        depths = distances(self.graph, source)
+        return sum(len(near) for name, near in self.graph.items() if depths[name] < self.diameter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ def plan_links(
     if topology is None or n_agents == 1:
         return Links(n_agents, latency, bandwidth)
     # Loading networkx takes a while, and most plans have no graph.
-    from dsfr.engines.topology import agents_in, distances, make_topology
+    from dsfr.engines.topology import agents_in, diameter, distances, make_topology
 
     agents = agents_in(topology, n_agents)
     graph = make_topology(topology, agents, seed=seed)

@@ -17,7 +17,7 @@ class Processes(Protocol):
     rank: int
     size: int
 
-    def together(self, work: Callable[[], T]) -> T:
+    def run_on_all(self, work: Callable[[], T]) -> T:
         """The result of work on every process, or the same error on all if it fails on any."""
 
     def broadcast(self, text: str, root: int) -> str:
@@ -29,7 +29,7 @@ class OneProcess:
 
     rank, size = 0, 1
 
-    def together(self, work: Callable[[], T]) -> T:
+    def run_on_all(self, work: Callable[[], T]) -> T:
         """The result of work."""
         return work()
 
@@ -53,11 +53,6 @@ def open_processes(engine: str | None) -> Iterator[Processes]:
     from dsfr.engines.mpi.ranks import Ranks
 
     ranks = Ranks()
-    try:
-        ranks.share_cores()
-        with single_threaded_blas():
-            yield ranks
-    except BaseException as error:
-        ranks.leave(error)
-        raise
-    ranks.close()
+    ranks.share_cores()
+    with ranks, single_threaded_blas():
+        yield ranks

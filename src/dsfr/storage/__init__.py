@@ -1,1 +1,1 @@
-"""Bundles of arrays as bytes, and files that are written whole or not at all."""
+"""Bundles of arrays as bytes, and atomic writes of files."""

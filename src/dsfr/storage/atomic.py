@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of ``path`` once all is written, and leaves no trace if anything fails."""
+    """Open a temporary file that replaces ``path`` after it is written, and is deleted after an error."""
     target = check_writable(path)
     if _is_device(target):
         with target.open("wb") as stream:
             yield stream
         return
-    # A new file gets the process's default permissions from the system itself: asking for the mask means setting it.
+    # Opening a new file applies the default permissions; the umask cannot be read without setting it.
     temporary = target.with_name(f".dsfr-{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:
@@ -35,22 +35,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in _FULL:
             raise OSError(
-                error.errno, f"{error.strerror}: {path} was not written; make room, or write elsewhere"
+                error.errno, f"{error.strerror}: {path} was not written; free disk space, or write elsewhere"
             ) from None
         raise
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """The path, if a file can be put there; long work should ask before it starts.
+    """The resolved path, if a file can be written there; call it before long computations.
 
     Raises
     ------
     OSError
-        Saying what is in the way.
+        If not; the message says why.
     """
     if _is_device(Path(path)):
         return Path(path)
-    target = Path(path).resolve()  # a link stays a link: what it points to is replaced
+    target = Path(path).resolve()  # a symbolic link stays: its target is replaced
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist: create it, or write elsewhere")
     if target.is_dir():
@@ -61,6 +61,6 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether the path is written to in place: /dev/stdout, a pipe. Replacing it would lose it."""
+    """Whether the path is a device or a pipe, such as /dev/stdout, which is written in place and not replaced."""
     in_system_folder = path.absolute().parts[1:2] in (("dev",), ("proc",))
     return in_system_folder or (path.exists() and not path.is_file() and not path.is_dir())

@@ -1,7 +1,6 @@
-"""Flat dictionaries of named arrays: the only thing that crosses between agents or goes into a file.
+"""Bundles: flat dictionaries of named arrays, the only content of messages between agents and of files.
 
-The serialised form is safetensors: a JSON header and raw numbers, nothing that can run. What arrives is checked before
-it is used.
+The serialised form is safetensors: a JSON header and raw numbers, without code. Received bytes are checked before use.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _DTYPES = frozenset(map(np.dtype, ("float64", "int64", "uint64", "uint8")))
 
 
 class BundleError(ValueError):
-    """Bytes that are not a bundle, or a bundle with contents that must not be used."""
+    """Bytes that are not a bundle, or a bundle with invalid contents."""
 
 
 def check_bundle(bundle: Mapping[str, Any]) -> None:
@@ -82,7 +81,7 @@ def from_bytes(data: bytes) -> Bundle:
     Raises
     ------
     BundleError
-        If the bytes are damaged, foreign, or hold what a bundle may not hold.
+        If the bytes are damaged, have another format, or hold an invalid bundle.
     """
     if len(data) > MAX_BYTES + (1 << 20):
         raise BundleError(f"{len(data)} bytes exceed the limit of {MAX_BYTES}")

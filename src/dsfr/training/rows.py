@@ -180,15 +180,3 @@ def collect(rows: Rows) -> Batch:
         )
     X, y = zip(*rows.batches(), strict=True)
     return np.concatenate(X), np.concatenate(y)
-
-
-def check_batch_size(n_rows: int) -> None:
-    """Refuse a size of batches that would change partial sums.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number of whole chunks.
-    """
-    if n_rows < 1 or n_rows % SUM_ROWS:
-        raise ValueError(f"batches of {n_rows} rows are no whole number of chunks of {SUM_ROWS}")

@@ -1,1 +1,1 @@
-"""Training that can be killed at any round and go on from there."""
+"""Checkpoints: a killed training resumes and ends in the same model."""

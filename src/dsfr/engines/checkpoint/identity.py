@@ -1,4 +1,4 @@
-"""Whether a checkpoint is of this training: the same settings, agents, links and rows."""
+"""Identity of a training: its settings, agents, graph and rows."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ import numpy as np
 
 from dsfr.engines.checkpoint.journal import Record
 
-FORMAT = "1"
+FORMAT = "2"
+"""Version of the journal's format."""
 
 
-def difference(found: Record, now: Record) -> str:
-    """In what a journal is of another training, for people; empty if it is of this one."""
-    if found.about.get("format") != now.about["format"]:
-        return f"the checkpoint has format {found.about.get('format')!r}, this version writes {FORMAT!r}: train anew"
-    before, after = json.loads(found.about["settings"]), json.loads(now.about["settings"])
+def first_difference(found: Record, now: Record) -> str:
+    """First difference between a checkpoint and this run, as a sentence; empty if there is none."""
+    if found.metadata.get("format") != now.metadata["format"]:
+        return f"the checkpoint has format {found.metadata.get('format')!r}, this version writes {FORMAT!r}: train anew"
+    before, after = json.loads(found.metadata["settings"]), json.loads(now.metadata["settings"])
     changed = [
         f"{name} was {before.get(name)!r} and is {after.get(name)!r}"
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     ]
     if changed:
-        return f"the checkpoint is of other settings ({'; '.join(changed[:5])}): resume with the same, or train anew"
-    if found.about["agents"] != now.about["agents"]:
-        was, are = json.loads(found.about["agents"]), json.loads(now.about["agents"])
+        return f"the checkpoint has other settings ({'; '.join(changed[:5])}): resume with the same, or train anew"
+    if found.metadata["agents"] != now.metadata["agents"]:
+        was, are = json.loads(found.metadata["agents"]), json.loads(now.metadata["agents"])
         return (
-            f"the checkpoint is of {len(was)} agents ({_few(was)}), and now there are {len(are)} ({_few(are)}): resume "
-            "with the same ones, spread over any number of processes, or train anew"
+            f"the checkpoint has {len(was)} agents ({_few(was)}), this run has {len(are)} ({_few(are)}): resume with "
+            "the same agents, on any number of processes, or train anew"
         )
-    if found.about.get("links") != now.about["links"]:
-        return (
-            "the checkpoint is of another graph between the same agents: resume with the same topology, or train anew"
-        )
+    if found.metadata.get("links") != now.metadata["links"]:
+        return "the checkpoint has another graph of the same agents: resume with the same topology, or train anew"
     same = found.arrays.keys() == now.arrays.keys() and all(
         np.array_equal(found.arrays[name], now.arrays[name]) for name in now.arrays
     )
-    return "" if same else "the checkpoint is of other rows: resume with the same files, or train anew"
+    return "" if same else "the checkpoint has other rows: resume with the same files, or train anew"
 
 
 def _few(names: list[str]) -> str:
@@ -45,5 +44,5 @@ def _few(names: list[str]) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as text that is the same for equal values."""
+    """A value as JSON, the same text for equal values."""
     return json.dumps(json.loads(json.dumps(value)), sort_keys=True)

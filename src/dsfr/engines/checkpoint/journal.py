@@ -1,4 +1,4 @@
-"""A file to which records of arrays are added; one that was half written when a process died is ignored."""
+"""Journal: a file to which records of arrays are appended; an incomplete last record is ignored."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from dsfr.storage.atomic import replacing
 from dsfr.storage.bundles import Bundle, BundleError, from_bytes, read_metadata, to_bytes
 
 _FRAME = 12
-"""Bytes before each record: its length and a checksum."""
+"""Bytes before each record: length and checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Arrays, and what is said about them."""
+    """Arrays and string metadata."""
 
     arrays: Bundle
-    about: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class Journal:
     """Records in a file.
 
-    A record is a length, a checksum and the bytes of a bundle (safetensors), nothing that can run. Reading stops at the
-    first that is not whole.
+    A record is a length, a checksum and the bytes of a bundle (safetensors), which hold no code. Reading stops at the
+    first incomplete record.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> list[Record]:
-        """All whole records, in order."""
+        """All complete records, in order."""
         if not self.path.is_file():
             return []
         return list(_records(self.path.read_bytes()))
 
     def replace(self, records: Sequence[Record]) -> None:
-        """Start again with these records alone."""
+        """Replace the file by these records."""
         with replacing(self.path) as file:
             for record in records:
                 file.write(_framed(record))
 
-    def add(self, record: Record) -> None:
-        """Write a record at the end."""
+    def append(self, record: Record) -> None:
+        """Append a record."""
         with self.path.open("ab") as file:
             file.write(_framed(record))
 
@@ -65,5 +65,5 @@ def _records(data: bytes) -> Iterator[Record]:
 
 
 def _framed(record: Record) -> bytes:
-    data = to_bytes(record.arrays, record.about)
+    data = to_bytes(record.arrays, record.metadata)
     return len(data).to_bytes(8, "little") + zlib.crc32(data).to_bytes(4, "little") + data

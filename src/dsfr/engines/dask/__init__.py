@@ -1,1 +1,1 @@
-"""The engine over a dask cluster."""
+"""Engine over a dask cluster."""

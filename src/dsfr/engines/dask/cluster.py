@@ -1,4 +1,4 @@
-"""The dask cluster that a training runs on: finding one, how much room there is, and whether it is stuck."""
+"""The dask cluster of a training: connecting to it, its free memory, and whether its workers are stuck."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dsfr.engines.contract import EngineError
 
 CONNECT_SECONDS = 20
 TASK_SHARE = 0.125
-"""Rows that a task holds at once take up at most this share of its worker's memory, if they can be read in batches."""
+"""Largest share of a worker's memory for the rows of one task, if they can be read in batches."""
 LOOK_SECONDS = 2.0
-"""Time between two looks at workers while waiting for them."""
+"""Time between two checks of the workers while waiting for them."""
 STUCK_SECONDS = 30.0
-"""Time after which workers that do nothing for want of memory count as stuck."""
+"""Time after which workers that are paused and idle count as stuck."""
 
 
 def import_dask() -> tuple[Any, Any]:
@@ -26,7 +26,7 @@ def import_dask() -> tuple[Any, Any]:
     Raises
     ------
     ImportError
-        Saying what to install, if they are missing.
+        If they are missing; the message says what to install.
     """
     try:
         import dask
@@ -38,12 +38,12 @@ def import_dask() -> tuple[Any, Any]:
 
 @contextmanager
 def cluster_client(scheduler: str | None = None) -> Iterator[Any]:
-    """A client of the scheduler at an address; without one, of a cluster on this machine, one worker per core.
+    """A client of the scheduler at an address; by default of a new cluster on this machine, one worker per core.
 
     Raises
     ------
     EngineError
-        If nobody answers at the address.
+        If no scheduler answers at the address.
     """
     _, distributed = import_dask()
     if scheduler is not None:
@@ -63,13 +63,13 @@ def cluster_client(scheduler: str | None = None) -> Iterator[Any]:
 
 
 def workers_of(client: Any) -> list[dict[str, Any]]:
-    """What the scheduler knows of every worker."""
+    """The scheduler's information about every worker."""
     found: list[dict[str, Any]] = list(client.scheduler_info(-1)["workers"].values())
     return found
 
 
 def free_bytes(client: Any) -> int:
-    """Memory of all workers together that is not taken up by now; 0 if one does not know how much it has."""
+    """Free memory of all workers together; 0 if a worker has no memory limit."""
     workers = workers_of(client)
     if not all(worker["memory_limit"] for worker in workers):
         return 0
@@ -77,24 +77,24 @@ def free_bytes(client: Any) -> int:
 
 
 def bytes_per_task(client: Any) -> float:
-    """Bytes of rows that one task may hold, on the worker with the least memory per thread."""
+    """Bytes of rows that one task may hold on the worker with the least memory per thread."""
     rooms = [worker["memory_limit"] / worker["nthreads"] for worker in workers_of(client) if worker["memory_limit"]]
     return TASK_SHARE * min(rooms, default=float("inf"))
 
 
-def wait_watchfully(client: Any, futures: Any) -> None:
-    """Wait until all is done, or all workers have stopped for want of memory.
+def wait_unless_stuck(client: Any, futures: Any) -> None:
+    """Wait until all futures are done, or all workers are stuck.
 
-    Dask pauses a worker that has taken up 80% of its memory. If what fills it is needed by tasks that wait for just
-    this worker, it never goes on, and nobody says so.
+    Dask pauses a worker that uses 80% of its memory. If its memory is full of results for tasks that wait for the same
+    worker, it never continues, and dask reports nothing.
 
     Raises
     ------
     EngineError
-        If workers are stuck, saying what to do.
+        If workers are stuck; the message has the remedies.
     """
     _, distributed = import_dask()
-    last_moved = time.monotonic()
+    last_progress = time.monotonic()
     while True:
         try:
             with client.as_current():
@@ -103,9 +103,9 @@ def wait_watchfully(client: Any, futures: Any) -> None:
         except TimeoutError:
             workers = workers_of(client)
             if not _are_stuck(workers):
-                last_moved = time.monotonic()
-            elif time.monotonic() - last_moved > STUCK_SECONDS:
-                raise _want_of_memory(workers) from None
+                last_progress = time.monotonic()
+            elif time.monotonic() - last_progress > STUCK_SECONDS:
+                raise _out_of_memory(workers) from None
 
 
 def _are_stuck(workers: list[dict[str, Any]]) -> bool:
@@ -116,9 +116,9 @@ def _n_executing(worker: dict[str, Any]) -> int:
     return int(worker["metrics"]["task_counts"].get("executing", 0))
 
 
-def _want_of_memory(workers: list[dict[str, Any]]) -> EngineError:
+def _out_of_memory(workers: list[dict[str, Any]]) -> EngineError:
     limit = min(worker["memory_limit"] for worker in workers) / 1e6
     return EngineError(
-        f"all {len(workers)} workers have paused for want of memory (the smallest has {limit:.0f} MB), none goes on: "
-        "take smaller partitions or files, fewer threads per worker, or give workers more memory"
+        f"all {len(workers)} workers are paused because their memory is full (the smallest has {limit:.0f} MB): use "
+        "smaller partitions or files, fewer threads per worker, or more memory per worker"
     )

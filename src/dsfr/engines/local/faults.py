@@ -1,4 +1,4 @@
-"""What can go wrong in a network, to be tried out in one process: agents away, messages lost or late."""
+"""Simulated faults of a network: absent agents, lost or late messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 class Absence:
     """An agent that cannot be reached from round ``first`` to round ``last``, both included.
 
-    Rounds are counted from 1: over all tasks, or over those of one ``task`` if it is named. While an engine waits for
-    agents, rounds pass as well.
+    Rounds are counted from 1: over all tasks, or over those of one ``task`` if it is given. Rounds in which an engine
+    waits for agents count too.
     """
 
     agent: str
@@ -26,7 +26,7 @@ class Absence:
             raise ValueError(f"an absence from round {self.first} to {self.last}: rounds count from 1, first <= last")
 
     def covers(self, task: str, task_round: int, any_round: int) -> bool:
-        """Whether the agent is away in this round."""
+        """Whether the agent is absent in this round."""
         if self.task is None:
             return self.first <= any_round <= self.last
         return task == self.task and self.first <= task_round <= self.last
@@ -34,17 +34,17 @@ class Absence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Faults to inject, reproducible by their seed.
+    """Faults to simulate, reproducible by their seed.
 
-    A message that is lost, or that takes longer than ``timeout``, is sent again; one that fails ``tries`` times leaves
-    its agent out of the round.
+    A message that is lost, or that takes longer than ``timeout``, is sent again; after ``tries`` failures its agent is
+    absent from the round.
     """
 
     absences: Sequence[Absence] = ()
     loss: float = 0.0
     """Probability that a message is lost."""
     delay: float = 0.0
-    """Mean seconds that a message takes, exponentially distributed; simulated, nobody waits."""
+    """Mean seconds that a message takes, exponentially distributed. Simulated: the training does not wait."""
     timeout: float = float("inf")
     """Seconds after which a message counts as lost."""
     tries: int = 20
@@ -63,8 +63,8 @@ class Faults:
             raise ValueError(f"absences={self.absences!r} must be a list of dsfr.Absence")
 
 
-class Weather:
-    """The faults as they happen: who is away now, and how each message fares."""
+class FaultSimulator:
+    """Draws the faults of a training: which agents are absent in a round, and what happens to every message."""
 
     def __init__(self, faults: Faults | None, agents: Sequence[str]) -> None:
         self._faults = faults or Faults()
@@ -75,24 +75,24 @@ class Weather:
         self._rounds: dict[str, int] = {}
 
     @property
-    def calm(self) -> bool:
-        """Whether nothing can go wrong."""
+    def fault_free(self) -> bool:
+        """Whether no fault can happen."""
         return not self._faults.absences and not self._faults.loss and not self._faults.delay
 
     def begin_round(self, task: str) -> frozenset[str]:
-        """Let a round pass; the agents that are away in it."""
+        """Count a round; the agents that are absent in it."""
         self._rounds[task] = self._rounds.get(task, 0) + 1
-        now = self._rounds[task], sum(self._rounds.values())
-        return frozenset(str(absence.agent) for absence in self._faults.absences if absence.covers(task, *now))
+        counts = self._rounds[task], sum(self._rounds.values())
+        return frozenset(str(absence.agent) for absence in self._faults.absences if absence.covers(task, *counts))
 
     def send(self) -> tuple[bool, int, float]:
-        """How a message fares: whether it arrives, how often it was sent, and after how many seconds."""
+        """Send one message: whether it arrives, the number of tries, and the seconds they took."""
         faults, seconds = self._faults, 0.0
-        for sent in range(1, faults.tries + 1):
+        for n_tries in range(1, faults.tries + 1):
             took = self._rng.exponential(faults.delay) if faults.delay else 0.0
             lost = faults.loss > 0.0 and self._rng.random() < faults.loss
             if not lost and took <= faults.timeout:
-                return True, sent, seconds + took
-            # A sender that waits for ever cannot notice a loss: it is told after the mean delay.
+                return True, n_tries, seconds + took
+            # Without a timeout a sender cannot notice a loss: it then takes the mean delay.
             seconds += faults.timeout if np.isfinite(faults.timeout) else faults.delay
         return False, faults.tries, seconds

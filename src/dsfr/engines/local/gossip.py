@@ -1,4 +1,4 @@
-"""Agents without a coordinator: everybody knows the result of every reduction, by messages between neighbors alone."""
+"""Engine without a coordinator: every agent receives every reduction, by messages between neighbors only."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.engines.breadth_first import circles, diameter
 from dsfr.engines.contract import EngineError, Tasks
 from dsfr.engines.flattening import flatten, layout_of, unflatten
 from dsfr.engines.gossip.minimal_polynomial import SumPolynomial, sum_polynomial
 from dsfr.engines.gossip.summation import KEY_BYTES, Summation, Vector, contribution, total
 from dsfr.engines.ledger import Entry
-from dsfr.engines.local.base import LocalEngine
+from dsfr.engines.local.engine import LocalEngine
 from dsfr.engines.local.faults import Faults
 from dsfr.engines.reduction import check_layouts
+from dsfr.engines.topology import check_topology, diameter, reachable
 from dsfr.storage.bundles import Bundle
 
 PATIENCE = 200
@@ -69,9 +69,8 @@ class GossipEngine(LocalEngine):
         min_agents: int = 1,
     ) -> None:
         super().__init__(shards, tasks, serialize=True, faults=faults, min_agents=min_agents)
-        if set(topology) != set(self._agents):
-            raise ValueError(f"topology is over {sorted(topology)}, but the agents are {sorted(self._agents)}")
-        self._links = {name: tuple(topology[name]) for name in self._agents}
+        self._links = check_topology(topology, self.agents)
+        self._diameter = diameter(self._links)
         self._polynomial: SumPolynomial | None = None
         self._keys: dict[str, dict[str, bytes]] = {}
         self._n_sums = 0
@@ -79,7 +78,7 @@ class GossipEngine(LocalEngine):
 
     @property
     def has_coordinator(self) -> bool:
-        """No: every agent knows every reduction."""
+        """False: every agent receives every reduction."""
         return False
 
     @property
@@ -87,20 +86,18 @@ class GossipEngine(LocalEngine):
         """The neighbors of every agent that takes part."""
         return dict(self._links)
 
-    def sum(self, task: str, broadcast: Bundle) -> Bundle:
-        """Elementwise sum over agents; the exact one, rounded once."""
-        return self._reduce(task, broadcast, self._gossip)
+    def _run_round(self, task: str, verb: str, broadcast: Bundle) -> list[Bundle]:
+        """Run a task on all agents that take part; an absent agent runs it too, and sends its contribution later."""
+        contributions = {name: self._agents[name].run(task, broadcast) for name in self._links}
+        if verb == "gather":
+            return self._gather(task, contributions)
+        return [self._reduce(task, contributions, self._gossip if verb == "sum" else self._flood)]
 
-    def max(self, task: str, broadcast: Bundle) -> Bundle:
-        """Elementwise maximum over agents."""
-        return self._reduce(task, broadcast, self._flood)
-
-    def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
-        """All non-empty contributions, in agent order; every agent sees all of them."""
-        answers = self._run(task, broadcast)
+    def _gather(self, task: str, contributions: Mapping[str, Bundle]) -> list[Bundle]:
+        """All non-empty contributions, in the order of the agents; every agent receives all of them."""
 
         def spread(task: str) -> Parts:
-            own = {name: {(name, item): array for item, array in answers[name].items()} for name in self._links}
+            own = {name: {(name, item): array for item, array in contributions[name].items()} for name in self._links}
             return self._pass_on(task, "gather", own)
 
         found: dict[str, Bundle] = {}
@@ -108,16 +105,16 @@ class GossipEngine(LocalEngine):
             found.setdefault(name, {})[item] = array
         return [found[name] for name in self._links if name in found]
 
-    def _reduce(self, task: str, broadcast: Bundle, combine: Callable[[str, dict[str, Vector]], Vector]) -> Bundle:
-        answers = self._run(task, broadcast)
-        check_layouts(task, list(answers.values()))
-        vectors = {name: flatten(bundle) for name, bundle in answers.items()}
+    def _reduce(
+        self,
+        task: str,
+        contributions: Mapping[str, Bundle],
+        combine: Callable[[str, dict[str, Vector]], Vector],
+    ) -> Bundle:
+        check_layouts(task, list(contributions.values()))
+        vectors = {name: flatten(bundle) for name, bundle in contributions.items()}
         found = self._persist(task, lambda task: combine(task, {name: vectors[name] for name in self._links}))
-        return unflatten(found, layout_of(next(iter(answers.values()))))
-
-    def _run(self, task: str, broadcast: Bundle) -> dict[str, Bundle]:
-        """Contributions of all agents that take part; whoever is away computes its own, and sends it later."""
-        return {name: self._agents[name].run(task, broadcast) for name in self._links}
+        return unflatten(found, layout_of(next(iter(contributions.values()))))
 
     def _persist(self, task: str, attempt: Callable[[str], Any]) -> Any:
         """The result of an attempt, repeated without those who turn out to be missing."""
@@ -171,7 +168,7 @@ class GossipEngine(LocalEngine):
 
     def _flood(self, task: str, vectors: dict[str, Vector]) -> Vector:
         """The elementwise maximum of all vectors: everybody passes on the largest numbers it has heard of."""
-        for _ in range(diameter(self._links)):
+        for _ in range(self._diameter):
             known = vectors
             received = self._exchange(task, "max", lambda sender, _: {"value": known[sender]})  # noqa: B023
             vectors = {
@@ -184,7 +181,7 @@ class GossipEngine(LocalEngine):
     def _pass_on(self, task: str, verb: str, own: dict[str, Parts]) -> Parts:
         """What all agents have, at all agents: everybody passes on what it has not passed on yet."""
         known, news = {name: dict(parts) for name, parts in own.items()}, own
-        for _ in range(diameter(self._links)):
+        for _ in range(self._diameter):
             told = news
             received = self._exchange(task, verb, lambda sender, _: told[sender])  # noqa: B023
             news = {}
@@ -202,10 +199,10 @@ class GossipEngine(LocalEngine):
         waiting = [(name, near) for name, nearby in self._links.items() for near in nearby]
         received: dict[tuple[str, str], Parts] = {}
         for _ in range(MAX_REPEATS + PATIENCE):
-            entry, away = self.ledger.open(task, verb), self._weather.begin_round(task)
+            entry, away = self.ledger.open(task, verb), self._faults.begin_round(task)
             self._count_absences(away)
             for name in self._links.keys() - away:
-                entry.attend(name)
+                entry.count_present(name)
             received |= self._try(entry, [link for link in waiting if not away.intersection(link)], message)
             waiting = [link for link in waiting if link not in received]
             if not waiting:
@@ -221,10 +218,10 @@ class GossipEngine(LocalEngine):
         arrived, slowest = {}, 0.0
         for link in links:
             parts = message(*link)
-            arrives, tries, seconds = self._weather.send()
+            arrives, tries, seconds = self._faults.send()
             slowest = max(slowest, seconds)
             for _ in range(tries):
-                entry.book(*link, sum(array.nbytes for array in parts.values()), up=True)
+                entry.count_message(*link, sum(array.nbytes for array in parts.values()), up=True)
             if arrives:
                 arrived[link] = {item: array.copy() for item, array in parts.items()}
         self.ledger.seconds += slowest
@@ -244,7 +241,7 @@ class GossipEngine(LocalEngine):
         self._polynomial = None
         if len(self._links) < self._min_agents:
             raise self._too_few(task, tuple(self._links))
-        reached = {name for circle in circles(self._links, next(iter(self._links))) for name in circle}
+        reached = reachable(self._links, next(iter(self._links)), frozenset())
         if len(reached) < len(self._links):
             cut_off = [name for name in self._links if name not in reached]
             gone = [name for name in self._agents if name not in self._links]
@@ -252,6 +249,7 @@ class GossipEngine(LocalEngine):
                 f"no message from {', '.join(gone)} in {PATIENCE} rounds of task {task!r}, and without them "
                 f"{', '.join(cut_off)} cannot reach the others: bring them back, or add links that go around them"
             )
+        self._diameter = diameter(self._links)
 
 
 def _common(task: str, copies: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""An agent in a graph: it knows its neighbors' names, and acts on messages alone."""
+"""Node of a graph: an agent that knows the names of its neighbors and reacts to messages only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dsfr.storage.bundles import Bundle
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What goes along one link."""
+    """A message along one link."""
 
     sender: str
     receiver: str
@@ -24,19 +24,19 @@ class Message:
     task: str = ""
     verb: str = ""
     contributors: tuple[str, ...] = ()
-    """Agents whose contributions are in an ``"up"``; those of a gather are the bundles, in this order."""
+    """Agents whose contributions an ``"up"`` message includes; for a gather, one bundle each, in this order."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One agent's part in building a spanning tree and in adding up along it."""
+    """One agent's part in building a spanning tree and in reducing contributions along it."""
 
     agent: Agent
     neighbors: tuple[str, ...]
     parent: str | None = None
     children: list[str] = field(default_factory=list)
     depth: int = -1
-    """Links to the root; -1 while outside the tree."""
+    """Number of links to the root; -1 outside the tree."""
     _task: str = ""
     _verb: str = ""
     _waiting: set[str] = field(default_factory=set)
@@ -63,7 +63,7 @@ class Node:
         )
 
     def start(self, task: str, verb: str, broadcast: Bundle) -> list[Message]:
-        """Pass a broadcast on to the children, run the task, and answer at once if there are no children."""
+        """Run the task, send the broadcast to the children, and answer at once if there are none."""
         self._task, self._verb = task, verb
         self._waiting, self._parts = set(self.children), {}
         own = self.agent.run(task, broadcast)
@@ -72,12 +72,12 @@ class Node:
         return down + self._answer()
 
     def give_up(self, child: str) -> list[Message]:
-        """Wait no longer for a child that cannot be reached."""
+        """Stop waiting for a child that cannot be reached."""
         self._waiting.discard(child)
         return self._answer()
 
     def result(self) -> Message:
-        """Sum (or maximum, or list) over the subtree: the own part first, then the children's in their order."""
+        """Result of the subtree: the own contribution, then those of the children, reduced or listed in this order."""
         parts = [self._parts[name] for name in (self.name, *self.children) if name in self._parts]
         bundles = tuple(bundle for part in parts for bundle in part.bundles)
         if self._verb != "gather":
@@ -86,7 +86,7 @@ class Node:
         return Message(self.name, self.parent or self.name, "up", bundles, contributors=contributors)
 
     def _join(self, offer: Message) -> list[Message]:
-        """Take the first offer that comes, and make offers in turn."""
+        """Accept the first offer, and make offers to the other neighbors."""
         if self.depth >= 0:
             return []
         self.parent, self.depth = offer.sender, int(offer.bundles[0]["depth"]) + 1
@@ -101,7 +101,7 @@ class Node:
         return self.start(message.task, message.verb, message.bundles[0])
 
     def _collect(self, message: Message) -> list[Message]:
-        """Take a child's sum; answer once all children have."""
+        """Take the result of a child; answer after the last one."""
         self._waiting.discard(message.sender)
         self._parts[message.sender] = message
         return self._answer()

@@ -1,1 +1,1 @@
-"""Engines over the processes of an MPI job."""
+"""Engines over the ranks of an MPI job."""

@@ -1,4 +1,4 @@
-"""The engine for MPI: every rank holds its own agents and runs the same training; sums by ``Allreduce``."""
+"""Engine over MPI: every rank holds its own agents and runs the same training; sums by ``Allreduce``."""
 
 from __future__ import annotations
 
@@ -9,72 +9,71 @@ from typing import Any, Self
 
 import numpy as np
 
-from dsfr.engines.agent import Agent, make_agents
-from dsfr.engines.checkpoint.memory import Hosted
+from dsfr.engines.agent import make_agents
+from dsfr.engines.base import BaseEngine
 from dsfr.engines.contract import EngineError, Tasks
 from dsfr.engines.flattening import (
     Layout,
-    checksum,
+    bundle_checksum,
     flatten,
-    layout_number,
+    layout_checksum,
     layout_of,
+    layout_size,
     pack_bundles,
-    size_of,
     unflatten,
     unpack_bundles,
 )
-from dsfr.engines.ledger import Ledger
+from dsfr.engines.ledger import Counts, Ledger, RoundTraffic
+from dsfr.engines.mpi.collectives import Collectives
 from dsfr.engines.mpi.ranks import Ranks
-from dsfr.engines.reduction import reduce_bundles
-from dsfr.engines.tally import Counts, Exchange, Tally
+from dsfr.engines.reduction import reduce_round
 from dsfr.storage.bundles import Bundle, payload_bytes
 
-HEADER_BYTES = 5 * 8
-"""What ranks agree on before they add up: nobody has failed, all were told the same, all contribute the same names."""
-N_SHORT = 3
-"""Numbers that say the same where they go along with those that are added up."""
-TOLD = 1 << 20
-"""Numbers for what a rank was told are below this, so that the squares of ten thousand of them add up exactly."""
+AGREEMENT_BYTES = 5 * 8
+"""Bytes of `Collectives.agree` before a reduction: failures, and minima and maxima of two checksums."""
+N_HEADER = 3
+"""Numbers in the header of a sum that also checks agreement."""
+MAX_CHECKSUM = 1 << 20
+"""Checksums in that header are below this, so that the squares of ten thousand of them add exactly."""
 
 
-class MPIEngine(Hosted):
+class MPIEngine(BaseEngine):
     """Reductions over the ranks of an MPI job.
 
-    All ranks make this engine and call `dsfr.train` with the same settings: the coordinator's part runs everywhere, so
-    nothing is broadcast, and every rank ends with the model. In each round ranks first agree that none has failed and
-    that all were told the same, to the bit; an exception on one is the same `EngineError` on all, naming the rank.
+    All ranks make this engine and call `dsfr.train` with the same settings: the coordinator's side runs on every rank,
+    so nothing is broadcast, and every rank ends with the model. In each round ranks agree that none has failed and that
+    all have the same broadcast, to the bit; an exception on one rank is the same `EngineError` on all, naming the rank.
 
-    Use it as a context (``with MPIEngine(...) as engine``): an error outside a task, which others cannot know of, then
-    ends the job for all.
+    Use it as a context manager (``with MPIEngine(...) as engine``): an error outside a task, of which other ranks do
+    not know, then ends the job for all.
 
     Parameters
     ----------
     shards : mapping, or function that returns one
-        What the agents of this rank hold, by name; names are different on all ranks. If it is a function and fails on
-        one rank, say because a file is missing, all ranks learn of it.
+        Shards of the agents of this rank, by name; names differ between ranks. If a function fails on one rank, for
+        example because a file is missing, it is an error on all ranks.
     tasks : mapping
         Tasks by name.
-    comm : mpi4py.MPI.Comm or Ranks, default=None
-        All ranks of the job by default. `Ranks` that exist are used, and left open by `close`.
+    ranks : Ranks, default=None
+        Ranks of the job, which the caller closes; by default a new `Ranks` of all ranks, which the engine closes.
     """
 
     def __init__(
-        self, shards: Mapping[str, Any] | Callable[[], Mapping[str, Any]], tasks: Tasks, *, comm: Any = None
+        self, shards: Mapping[str, Any] | Callable[[], Mapping[str, Any]], tasks: Tasks, *, ranks: Ranks | None = None
     ) -> None:
-        self._given = comm if isinstance(comm, Ranks) else None
-        self.ranks = self._given or Ranks(comm)
-        loaded = self.ranks.together(lambda: make_agents(shards() if callable(shards) else shards, tasks))
-        self._hosted: dict[str, Agent] = loaded
-        self._hosts = [part.decode().split("\0") for part in self.ranks.gather("\0".join(loaded).encode())]
-        names = [name for hosted in self._hosts for name in hosted]
+        self._job = Ranks() if ranks is None else ranks
+        self._closes_job = ranks is None
+        self.ranks: Collectives = self._job
+        agents = self.ranks.run_on_all(lambda: make_agents(shards() if callable(shards) else shards, tasks))
+        self._by_rank = [part.decode().split("\0") for part in self.ranks.gather("\0".join(agents).encode())]
+        names = [name for own in self._by_rank for name in own]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise EngineError(f"agents of different ranks have the same name: {', '.join(repeated[:5])}")
-        self._names = tuple(names)
-        crowds = enumerate(self._hosts)
-        self._tally = Tally([hosted[0] if len(hosted) == 1 else f"rank {rank}" for rank, hosted in crowds])
+        senders = [own[0] if len(own) == 1 else f"rank {rank}" for rank, own in enumerate(self._by_rank)]
+        super().__init__(names, agents, Ledger(senders))
         self._layouts: dict[tuple[str, Layout], Layout] = {}
-        self._exchanges: dict[int, Exchange] = {}
+        self._traffic: dict[int, RoundTraffic] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -83,14 +82,14 @@ class MPIEngine(Hosted):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self.ranks.leave(error)
+            self._job.end_job(error)
         else:
             self.close()
 
     def close(self) -> None:
-        """Give back what MPI has few of; on all ranks, after the last round."""
-        if self.ranks is not self._given:
-            self.ranks.close()
+        """Close the communicators that this engine has made; on all ranks, after the last round."""
+        if self._closes_job:
+            self._job.close()
 
     @property
     def rank(self) -> int:
@@ -98,125 +97,90 @@ class MPIEngine(Hosted):
         return self.ranks.rank
 
     @property
-    def n_agents(self) -> int:
-        """Number of agents on all ranks."""
-        return len(self._names)
+    def oversubscribed(self) -> bool:
+        """Whether a machine has more ranks than cores, so that sums use sockets."""
+        return self._job.oversubscribed
 
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Names of all agents, in the order of the ranks."""
-        return self._names
-
-    @property
-    def present(self) -> tuple[str, ...]:
-        """Names of all agents: a rank that is gone ends the job."""
-        return self._names
-
-    @property
-    def has_coordinator(self) -> bool:
-        """Whether sums are taken as from a coordinator: every rank plays its part."""
-        return True
-
-    @property
-    def ledger(self) -> Ledger:
-        """What has been sent so far, by all ranks: what each hands to MPI, and what it gets back."""
-        return self._tally.ledger()
-
-    def sum(self, task: str, broadcast: Bundle) -> Bundle:
-        """Elementwise sum over the agents of all ranks; the same bits on each."""
-        own, error = self._run(task, broadcast, "sum")
-        asked = task, layout_of(broadcast)
-        expected = self._layouts.get(asked)
-        if expected is not None:
-            total = self._sum_at_once(task, broadcast, own if error is None else None, expected)
-            if total is not None:
-                return total
-        self._agree(task, broadcast, own, error)
-        self._layouts[asked] = layout_of(own)
-        return self._reduced(task, "sum", own)
-
-    def max(self, task: str, broadcast: Bundle) -> Bundle:
-        """Elementwise maximum over the agents of all ranks."""
-        own, error = self._run(task, broadcast, "max")
-        self._agree(task, broadcast, own, error)
-        return self._reduced(task, "max", own)
-
-    def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
-        """All non-empty contributions, in agent order, on all ranks."""
-        contributions, error = self._attempt(task, broadcast)
-        self._agree(task, broadcast, {}, error)
-        received = [unpack_bundles(part) for part in self.ranks.gather(pack_bundles(contributions))]
-        sizes = [sum(map(payload_bytes, bundles)) for bundles in received]
-        sent = self._exchange(np.array(sizes, dtype=np.int64) + HEADER_BYTES, sum(sizes) + HEADER_BYTES)
-        self._tally.add(task, "gather", sent)
-        return [bundle for bundles in received for bundle in bundles if bundle]
-
-    def agree_lowest(self, number: int) -> int:
-        """The lowest of the ranks' numbers."""
+    def min_over_processes(self, number: int) -> int:
+        """Minimum of a number over all ranks."""
         return -int(self.ranks.reduce(np.array([-number], dtype=np.float64), "max")[0])
 
-    def _attempt(self, task: str, broadcast: Bundle) -> tuple[list[Bundle], Exception | None]:
-        """What the agents of this rank contribute, or why they cannot."""
+    def _run_round(self, task: str, verb: str, broadcast: Bundle) -> list[Bundle]:
+        own, error = self._run_own(task, verb, broadcast)
+        if verb == "gather":
+            return self._gather(task, broadcast, own, error)
+        request = task, layout_of(broadcast)
+        if verb == "sum" and request in self._layouts:
+            found = self._sum_at_once(task, broadcast, own, self._layouts[request])
+            if found is not None:
+                return [found]
+        self._agree(task, broadcast, own, error)
+        layout, vector = layout_of(own[0]), flatten(own[0])
+        self._layouts[request] = layout
+        total = self.ranks.reduce(vector, verb)
+        self._count_round(task, verb, vector.nbytes + AGREEMENT_BYTES)
+        return [unflatten(total, layout)]
+
+    def _run_own(self, task: str, verb: str, broadcast: Bundle) -> tuple[list[Bundle], Exception | None]:
+        """Result of the agents of this rank, or the error of one of them."""
         try:
-            return [agent.run(task, broadcast) for agent in self._hosted.values()], None
+            contributions = [agent.run(task, broadcast) for agent in self._agents.values()]
+            return reduce_round(task, verb, contributions), None
         except Exception as error:
             return [], error
 
-    def _run(self, task: str, broadcast: Bundle, verb: str) -> tuple[Bundle, Exception | None]:
-        """What the agents of this rank contribute together, or why they cannot."""
-        contributions, error = self._attempt(task, broadcast)
-        try:
-            return (reduce_bundles(task, verb, contributions) if contributions else {}), error
-        except EngineError as disagreement:
-            return {}, disagreement
+    def _gather(self, task: str, broadcast: Bundle, own: list[Bundle], error: Exception | None) -> list[Bundle]:
+        self._agree(task, broadcast, [], error)
+        received = [unpack_bundles(part) for part in self.ranks.gather(pack_bundles(own))]
+        sizes = [sum(map(payload_bytes, bundles)) for bundles in received]
+        traffic = self._round_traffic(np.array(sizes) + AGREEMENT_BYTES, sum(sizes) + AGREEMENT_BYTES)
+        self.ledger.entry(task, "gather").count_rounds(traffic)
+        return [bundle for bundles in received for bundle in bundles]
 
-    def _agree(self, task: str, broadcast: Bundle, own: Bundle, error: Exception | None) -> None:
-        """Go on only if no rank has failed, all were told the same, and all contribute the same names and shapes."""
-        same = self.ranks.agree(error, [number_of(task, broadcast), layout_number(layout_of(own))])
+    def _agree(self, task: str, broadcast: Bundle, own: list[Bundle], error: Exception | None) -> None:
+        """Raise an error unless no rank has failed, and broadcasts and layouts are the same on all ranks."""
+        layout = layout_of(own[0]) if own else ()
+        same = self.ranks.agree(error, [request_checksum(task, broadcast), layout_checksum(layout)])
         if not same[0]:
-            raise EngineError(f"ranks were told different things in task {task!r}: give all the same settings and seed")
+            raise EngineError(
+                f"broadcasts of task {task!r} differ between ranks: use the same settings and seed on all"
+            )
         if not same[1]:
             raise EngineError(f"ranks disagree in names, types or shapes of what task {task!r} contributes")
 
-    def _reduced(self, task: str, verb: str, own: Bundle) -> Bundle:
-        flat = flatten(own)
-        total = self.ranks.reduce(flat, verb)
-        self._tally.add(task, verb, self._even_exchange(flat.nbytes + HEADER_BYTES))
-        return unflatten(total, layout_of(own))
+    def _sum_at_once(self, task: str, broadcast: Bundle, own: list[Bundle], layout: Layout) -> Bundle | None:
+        """The sum in a single exchange, if its layout is known from an earlier round; None if any rank disagrees.
 
-    def _sum_at_once(self, task: str, broadcast: Bundle, own: Bundle | None, expected: Layout) -> Bundle | None:
-        """The sum in a single exchange, where its layout is known from before; None if something is amiss.
-
-        Before the numbers go three more: whether this rank has none to add, a number for what it was told, and its
-        square. All ranks were told the same if, and only if, the mean of the squares is the square of the mean.
+        The header of the vector has three numbers: whether this rank has nothing to add, the checksum of its broadcast,
+        and the square of that. All checksums are equal if and only if the mean of the squares is the square of the
+        mean.
         """
-        numbers = np.zeros(N_SHORT + size_of(expected))
-        if own is not None and layout_of(own) == expected:
-            numbers[N_SHORT:] = flatten(own)
+        vector = np.zeros(N_HEADER + layout_size(layout))
+        if own and layout_of(own[0]) == layout:
+            vector[N_HEADER:] = flatten(own[0])
         else:
-            numbers[0] = 1.0
-        told = number_of(task, broadcast) % TOLD
-        numbers[1:N_SHORT] = told, told * told
-        total = self.ranks.reduce(numbers, "sum")
+            vector[0] = 1.0
+        checksum = request_checksum(task, broadcast) % MAX_CHECKSUM
+        vector[1:N_HEADER] = checksum, checksum * checksum
+        total = self.ranks.reduce(vector, "sum")
         if total[0] or self.ranks.size * int(total[2]) != int(total[1]) ** 2:
             return None
-        self._tally.add(task, "sum", self._even_exchange(numbers.nbytes))
-        return unflatten(total[N_SHORT:], expected)
+        self._count_round(task, "sum", vector.nbytes)
+        return unflatten(total[N_HEADER:], layout)
 
-    def _even_exchange(self, n_bytes: int) -> Exchange:
-        """What is sent if all ranks hand over, and get back, the same number of bytes."""
-        if n_bytes not in self._exchanges:
-            self._exchanges[n_bytes] = self._exchange(np.full(self.ranks.size, n_bytes, dtype=np.int64), n_bytes)
-        return self._exchanges[n_bytes]
+    def _count_round(self, task: str, verb: str, n_bytes: int) -> None:
+        """Count a round in which every rank sends and receives the same number of bytes."""
+        if n_bytes not in self._traffic:
+            self._traffic[n_bytes] = self._round_traffic(np.full(self.ranks.size, n_bytes), n_bytes)
+        self.ledger.entry(task, verb).count_rounds(self._traffic[n_bytes])
 
-    def _exchange(self, up: Counts, down: int) -> Exchange:
-        """What every rank hands over and gets back; a lone rank sends nothing."""
-        several = self.ranks.size > 1
-        sent, received = up * several, np.full(len(up), down) * several
-        traffic = np.stack([np.full(len(up), 2 * several), sent, received])
-        return Exchange(traffic, 2 * len(up) * several, int(sent.sum()), int(received.sum()))
+    def _round_traffic(self, up: Counts, down: int) -> RoundTraffic:
+        """Traffic of ranks that send ``up`` bytes each and receive ``down``; a single rank sends nothing."""
+        if self.ranks.size == 1:
+            return RoundTraffic(np.zeros((3, 1), dtype=np.int64), 0, 0, 0)
+        return RoundTraffic.to_coordinator(np.full(len(up), down), up)
 
 
-def number_of(task: str, broadcast: Bundle) -> int:
-    """A 32-bit number that tells what a rank was told."""
-    return checksum(broadcast) ^ zlib.crc32(task.encode())
+def request_checksum(task: str, broadcast: Bundle) -> int:
+    """32-bit checksum of a task and its broadcast."""
+    return bundle_checksum(broadcast) ^ zlib.crc32(task.encode())

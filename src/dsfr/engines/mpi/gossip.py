@@ -1,4 +1,4 @@
-"""The engine for MPI without a coordinator: sums by gossip between linked ranks."""
+"""Engine over MPI without a coordinator: sums by gossip between linked ranks."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.engines.breadth_first import diameter
 from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
 from dsfr.engines.gossip.summation import KEY_BYTES, Message, Summation, contribution, total
+from dsfr.engines.ledger import Counts, RoundTraffic
 from dsfr.engines.mpi.neighborhoods import LinkedRanks
 from dsfr.engines.mpi.network import MPINetworkEngine
-from dsfr.engines.tally import Counts, Exchange
+from dsfr.engines.mpi.ranks import Ranks
+from dsfr.engines.topology import diameter
 
 
 class GossipRanks(LinkedRanks):
     """Linked ranks that reduce by gossip: see `dsfr.engines.local.gossip.GossipEngine`.
 
-    All ranks were given the graph, so they need not learn it. A rank that is gone ends the job.
+    All ranks know the graph, so they need not exchange it. A rank that dies ends the job.
     """
 
-    def __init__(self, comm: Any, links: Mapping[int, Sequence[int]]) -> None:
-        super().__init__(comm, links)
+    def __init__(self, ranks: Ranks, links: Mapping[int, Sequence[int]]) -> None:
+        super().__init__(ranks, links)
         self._named = {str(rank): tuple(map(str, sorted(links[rank]))) for rank in sorted(links)}
         self._polynomial = sum_polynomial(self._named)
         self._diameter = diameter(self._named)
@@ -52,12 +53,12 @@ class GossipRanks(LinkedRanks):
         return [places[end - size : end].tobytes() for size, end in zip(sizes, ends, strict=True)]
 
     def exchange(self, flat: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """What the neighbors have in the place of a vector, in the order of their ranks."""
+        """The vectors of all neighbors, in the order of their ranks."""
         self._sent.append(flat.nbytes)
         return super().exchange(flat)
 
     def take_sent(self) -> list[int]:
-        """Bytes of the message to every neighbor in each exchange since this was last asked."""
+        """Bytes of the message to every neighbor in each exchange since the last call."""
         sent, self._sent = self._sent, []
         return sent
 
@@ -75,7 +76,7 @@ class GossipRanks(LinkedRanks):
         sent = np.frombuffer(secrets.token_bytes(KEY_BYTES * n), dtype=np.uint8).reshape(n, KEY_BYTES)
         received: Message = np.empty_like(sent)
         if n:
-            self.wait(self._graph.Ineighbor_alltoall(np.ascontiguousarray(sent), received))
+            self._ranks.wait(self._graph.Ineighbor_alltoall(np.ascontiguousarray(sent), received))
         return {
             str(near): (mine + theirs if str(self.rank) < str(near) else theirs + mine)
             for near, mine, theirs in zip(self.neighbors, map(bytes, sent), map(bytes, received), strict=True)
@@ -87,29 +88,29 @@ class MPIGossipEngine(MPINetworkEngine):
 
     Parameters
     ----------
-    shards, tasks, topology, comm
+    shards, tasks, topology, ranks
         As in `MPINetworkEngine`.
     """
 
     @property
     def has_coordinator(self) -> bool:
-        """No: every rank knows every reduction."""
+        """False: every rank receives every reduction."""
         return False
 
-    def _link(self, comm: Any, links: Mapping[int, Sequence[int]]) -> GossipRanks:
-        self._gossiping = GossipRanks(comm, links)
-        return self._gossiping
+    def _link(self, links: Mapping[int, Sequence[int]]) -> GossipRanks:
+        self._gossip_ranks = GossipRanks(self._job, links)
+        return self._gossip_ranks
 
-    def _even_exchange(self, n_bytes: int) -> Exchange:
-        return self._counted()
+    def _count_round(self, task: str, verb: str, n_bytes: int) -> None:
+        self.ledger.entry(task, verb).count_rounds(self._exchanges())
 
-    def _exchange(self, up: Counts, down: int) -> Exchange:
-        return self._counted()
+    def _round_traffic(self, up: Counts, down: int) -> RoundTraffic:
+        return self._exchanges()
 
-    def _counted(self) -> Exchange:
-        """The exchanges since the last reduction: all ranks send messages of the same size to all neighbors."""
-        sent = self._gossiping.take_sent()
+    def _exchanges(self) -> RoundTraffic:
+        """Exchanges since the last reduction, a round each: all ranks send as many bytes to all their neighbors."""
+        sent = self._gossip_ranks.take_sent()
         degrees = np.array([len(near) for near in self._links.values()], dtype=np.int64)
         n_messages, n_bytes = int(degrees.sum()) * len(sent), int(degrees.sum()) * sum(sent)
         traffic = degrees * np.array([[2 * len(sent)], [sum(sent)], [sum(sent)]])
-        return Exchange(traffic, n_messages, n_bytes, 0, rounds=len(sent))
+        return RoundTraffic(traffic, n_messages, 0, n_bytes, rounds=len(sent))

@@ -1,4 +1,4 @@
-"""The processes of an MPI job: waiting without burning, agreeing on errors, leaving together."""
+"""MPI communicator that sleeps while it waits, and ends the job after an error."""
 
 from __future__ import annotations
 
@@ -6,35 +6,26 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from dsfr.engines.contract import EngineError
-from dsfr.engines.mpi.oversubscribed import Crowd, count_cores
-from dsfr.engines.mpi.watcher import call_witness, dismiss_witness
+from dsfr.engines.flattening import Vector
+from dsfr.engines.mpi.collectives import Collectives, RankError, describe_error
+from dsfr.engines.mpi.oversubscribed import SocketReduction, count_cores
+from dsfr.engines.mpi.watcher import start_watcher, stop_watcher
 
-T = TypeVar("T")
-
-YIELDING = 0.02
-"""Seconds in which a waiting rank offers its core to others and looks again at once; later it sleeps between looks."""
-NAP = 5e-4
-"""Seconds of such a sleep."""
-PATIENCE = 2.0
-"""Seconds that a rank which fails waits for the others to fail as well, before it ends the job for all."""
-HEARD = 0.5
-"""Seconds that the launcher gets to pass on what was printed, before everything ends."""
-FAILED = 2
-"""Exit code of a job that a rank has ended."""
-
-
-class RankError(EngineError):
-    """What has gone wrong on one rank, as all ranks are told."""
-
-    def __init__(self, message: str, rank: int) -> None:
-        super().__init__(message)
-        self.rank = rank
+YIELD_SECONDS = 0.02
+"""Time in which a waiting rank yields its core between two tests; afterwards it sleeps between them."""
+SLEEP_SECONDS = 5e-4
+"""Length of such a sleep."""
+ABORT_SECONDS = 2.0
+"""Time that a failed rank waits for the other ranks to fail too, before it aborts the job."""
+FLUSH_SECONDS = 0.5
+"""Time in which the launcher forwards printed text before the job is aborted."""
+EXIT_CODE = 2
+"""Exit code of an aborted job."""
 
 
 def import_mpi() -> Any:
@@ -43,7 +34,7 @@ def import_mpi() -> Any:
     Raises
     ------
     ImportError
-        Saying what to install, if mpi4py or an MPI library is missing.
+        If mpi4py or an MPI library is missing; the message says what to install.
     """
     try:
         from mpi4py import MPI
@@ -55,51 +46,65 @@ def import_mpi() -> Any:
     return MPI
 
 
-class Ranks:
-    """A communicator of its own, with the few operations that engines need.
+class Ranks(Collectives):
+    """A duplicate of an MPI communicator, with the operations that engines need.
 
-    Blocking calls of MPI spin: with more ranks than cores, those that wait keep those that work from working. So
-    everything here is started, and then looked after between offers of the core to others; and where a machine has more
-    ranks than cores, sums go through sockets, on which ranks sleep.
+    Blocking calls of MPI poll: with more ranks than cores, waiting ranks would take the cores from working ranks. So
+    every operation is non-blocking and is tested between yields and sleeps; and if a machine has more ranks than cores,
+    sums use sockets, on which ranks sleep.
+
+    As a context manager it closes its communicators at the end, or ends the job for all ranks after an error.
     """
 
     def __init__(self, comm: Any = None) -> None:
         self.mpi = import_mpi()
-        call_witness(int(self.mpi.COMM_WORLD.rank))
+        start_watcher(int(self.mpi.COMM_WORLD.rank))
         self.comm = (self.mpi.COMM_WORLD if comm is None else comm).Dup()
         self.rank, self.size = int(self.comm.rank), int(self.comm.size)
-        self._farewell = self.comm.Dup()
-        self._node = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
-        self._cores = count_cores(self._node, self.mpi.MAX)
-        self._leaders = self.mpi.COMM_NULL
-        self._crowd = self._make_crowd()
+        self._exit_comm = self.comm.Dup()
+        self._machine = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
+        self._open = [self._machine, self._exit_comm, self.comm]
+        self._n_cores = count_cores(self._machine, self.mpi.MAX)
+        self._sockets = self._make_sockets()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.end_job(error)
+        else:
+            self.close()
 
     @property
-    def crowded(self) -> bool:
-        """Whether a machine has more ranks than cores, so that sums go through sockets."""
-        return self._crowd is not None
+    def oversubscribed(self) -> bool:
+        """Whether a machine has more ranks than cores, so that sums use sockets."""
+        return self._sockets is not None
 
     def share_cores(self) -> None:
-        """Let the ranks of a machine share its cores evenly, unless the environment says how many threads to use."""
+        """Divide the cores of a machine among its ranks, unless the environment sets the number of threads."""
         if any(name in os.environ for name in ("DSFR_THREADS", "OMP_NUM_THREADS")):
             return
-        os.environ["DSFR_THREADS"] = str(max(1, self._cores // int(self._node.size)))
+        os.environ["DSFR_THREADS"] = str(max(1, self._n_cores // int(self._machine.size)))
 
     def wait(self, request: Any) -> None:
-        """Wait for an operation."""
-        self._until(request.Test)
+        """Wait for a non-blocking operation."""
+        self.wait_until(request.Test)
 
-    def _until(self, done: Callable[[], bool]) -> None:
+    def wait_until(self, done: Callable[[], bool]) -> None:
+        """Wait until a test is true."""
         start = time.perf_counter()
         while not done():
-            if time.perf_counter() - start < YIELDING:
+            if time.perf_counter() - start < YIELD_SECONDS:
                 os.sched_yield()
             else:
-                time.sleep(NAP)
+                time.sleep(SLEEP_SECONDS)
 
-    def reduce(self, flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
-        """Elementwise sum or maximum of the ranks' vectors, on all ranks."""
-        return self._crowd.reduce(flat, verb) if self._crowd else self._allreduce(self.comm, flat, verb)
+    def reduce(self, vector: Vector, verb: str) -> Vector:
+        """Elementwise sum or maximum of the vectors of all ranks, on all ranks."""
+        return self._sockets.reduce(vector, verb) if self._sockets else self._allreduce(self.comm, vector, verb)
 
     def gather(self, data: bytes) -> list[bytes]:
         """The bytes of every rank, on all ranks."""
@@ -121,92 +126,62 @@ class Ranks:
         self.wait(self.comm.Ibcast(data, root))
         return data.tobytes().decode()
 
-    def agree(self, error: Exception | None, numbers: Sequence[int] = ()) -> list[bool]:
-        """Raise the same error on all ranks if there is one on any; else whether each number is the same on all.
-
-        Raises
-        ------
-        RankError
-            Naming the first rank with an error, and its cause.
-        """
-        own = np.array([self.size - self.rank if error else 0, *numbers, *(-number for number in numbers)], dtype=float)
-        seen = self.reduce(own, "max")
-        if seen[0]:
-            self.fail(self.size - int(seen[0]), error)
-        n = len(numbers)
-        return [bool(high == -minus_low) for high, minus_low in zip(seen[1 : 1 + n], seen[1 + n :], strict=True)]
-
-    def fail(self, rank: int, error: Exception | None) -> None:
-        """Raise on all ranks what is wrong on one."""
-        told = self.broadcast(cause_of(error) if error and rank == self.rank else "", rank)
-        raise RankError(f"rank {rank}: {told}", rank) from error
-
-    def together(self, work: Callable[[], T]) -> T:
-        """The result of work on every rank, or the same error on all if it fails on any."""
-        result, error = None, None
-        try:
-            result = work()
-        except Exception as caught:
-            error = caught
-        self.agree(error)
-        return result  # type: ignore[return-value]
+    def graph_comm(self, neighbors: Sequence[int]) -> Any:
+        """A communicator for neighborhood collectives with these ranks; `close` frees it."""
+        graph = self.comm.Create_dist_graph_adjacent(neighbors, neighbors)
+        self._open.insert(0, graph)
+        return graph
 
     def close(self) -> None:
-        """Give communicators back, of which MPI has few; all ranks must do so."""
-        if self._crowd is not None:
-            self._crowd.close()
-        for comm in (self._leaders, self._node, self._farewell, self.comm):
-            if comm != self.mpi.COMM_NULL:
-                comm.Free()
+        """Free all communicators, of which MPI has a limited number. All ranks must call it."""
+        if self._sockets is not None:
+            self._sockets.close()
+        while self._open:
+            self._open.pop(0).Free()
 
-    def _allreduce(self, comm: Any, flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
-        operation = {"sum": self.mpi.SUM, "max": self.mpi.MAX}[verb]
-        result = np.empty_like(flat)
-        self.wait(comm.Iallreduce(np.ascontiguousarray(flat), result, operation))
-        return result
+    def end_job(self, error: BaseException) -> None:
+        """After an error: return if all ranks have failed, else abort the job.
 
-    def _make_crowd(self) -> Crowd | None:
-        """A crowd on every machine if any has more ranks than cores: all must take the same way."""
-        crowded = np.array([self._node.size > self._cores], dtype=np.float64)
-        if not self._allreduce(self.comm, crowded, "max")[0]:
-            return None
-        place, first = int(self._node.rank), np.array([self.rank], dtype=np.int64)
-        self._node.Bcast(first)
-        leaders = self._leaders = self.comm.Split(self.mpi.UNDEFINED if place else 0, self.rank)
-
-        def tell(path: str) -> str:
-            return self.gather(path.encode())[int(first[0])].decode()
-
-        def across(flat: npt.NDArray[np.float64], verb: str) -> npt.NDArray[np.float64]:
-            return flat if leaders.size == 1 else self._allreduce(leaders, flat, verb)
-
-        return Crowd(self.rank, int(first[0]), int(self._node.size), tell, across, progress=self.comm.Iprobe)
-
-    def leave(self, error: BaseException) -> None:
-        """Leave a job that has failed: quietly if all ranks have, else by ending it for all.
-
-        An error that all ranks have met is left to whoever handles errors. One that the others do not know of is
-        printed here, because nobody will have another chance: they wait for a message that will not come.
+        An error that all ranks have met is handled by the caller. Other ranks do not know of an error outside a task,
+        and wait for a message that will not come; so it is printed here and the job is aborted.
         """
-        # Who is only told of an error leaves the one who has it the time to print it.
-        told_of = isinstance(error, RankError) and error.rank != self.rank
-        deadline = time.perf_counter() + PATIENCE * (2.0 if told_of else 1.0)
-        arrived = self._farewell.Ibarrier()
+        # A rank that only received an error waits longer, so that the rank that has it can print it.
+        received = isinstance(error, RankError) and error.rank != self.rank
+        deadline = time.perf_counter() + ABORT_SECONDS * (2.0 if received else 1.0)
+        arrived = self._exit_comm.Ibarrier()
         while not arrived.Test():
             if time.perf_counter() > deadline:
-                if not told_of:
-                    print(f"Error: rank {self.rank}: {cause_of(error)}", file=sys.stderr, flush=True)
-                    time.sleep(HEARD)
-                dismiss_witness()
-                self.mpi.COMM_WORLD.Abort(FAILED)
-                os._exit(FAILED)  # where Abort returns before the launcher has ended this process
-            time.sleep(NAP)
+                if not received:
+                    print(f"Error: rank {self.rank}: {describe_error(error)}", file=sys.stderr, flush=True)
+                    time.sleep(FLUSH_SECONDS)
+                stop_watcher()
+                self.mpi.COMM_WORLD.Abort(EXIT_CODE)
+                os._exit(EXIT_CODE)  # Abort may return before the launcher has ended this process
+            time.sleep(SLEEP_SECONDS)
 
+    def _allreduce(self, comm: Any, vector: Vector, verb: str) -> Vector:
+        operation = {"sum": self.mpi.SUM, "max": self.mpi.MAX}[verb]
+        result = np.empty_like(vector)
+        self.wait(comm.Iallreduce(np.ascontiguousarray(vector), result, operation))
+        return result
 
-def cause_of(error: BaseException) -> str:
-    """An error in one line: its text if it was written for people, with its kind before it if not."""
-    if isinstance(error, RankError):
-        return str(error).removeprefix(f"rank {error.rank}: ")
-    if isinstance(error, (ValueError, OSError, EngineError)) and str(error):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    def _make_sockets(self) -> SocketReduction | None:
+        """Sockets on every machine if any has more ranks than cores: all machines must use the same operations."""
+        oversubscribed = np.array([self._machine.size > self._n_cores], dtype=np.float64)
+        if not self._allreduce(self.comm, oversubscribed, "max")[0]:
+            return None
+        position, leader = int(self._machine.rank), np.array([self.rank], dtype=np.int64)
+        self._machine.Bcast(leader)
+        leaders = self.comm.Split(self.mpi.UNDEFINED if position else 0, self.rank)
+        if leaders != self.mpi.COMM_NULL:
+            self._open.insert(0, leaders)
+
+        def share(path: str) -> str:
+            return self.gather(path.encode())[int(leader[0])].decode()
+
+        def across(vector: Vector, verb: str) -> Vector:
+            return vector if leaders.size == 1 else self._allreduce(leaders, vector, verb)
+
+        return SocketReduction(
+            self.rank, int(leader[0]), int(self._machine.size), share, across, progress=self.comm.Iprobe
+        )

@@ -23,10 +23,8 @@ from dsfr.engines import InProcessEngine
 from dsfr.estimators.metrics import nrmse
 from dsfr.paper.experiments.folds import Fold
 from dsfr.paper.experiments.spec import Spec
-from dsfr.storage.bundles import Bundle
 from dsfr.training import TASKS, Conjugate, FuzzyRules, Settings, Sums, make_shards
 from dsfr.training.clustering.clusters import agree_rules
-from dsfr.training.messages import unpack_statistics
 from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.scaling.survey import Population, survey
 from dsfr.training.shard import Purpose
@@ -37,24 +35,11 @@ Candidate = tuple[float, float]
 """Ridge, and weight of the penalty on unlabelled rows."""
 
 
-class ListeningEngine(InProcessEngine):
-    """Keeps the summed statistics that pass through it."""
-
-    statistics: Statistics
-
-    def sum(self, task: str, broadcast: Bundle) -> Bundle:
-        """Sum as ever, and take note."""
-        result = super().sum(task, broadcast)
-        if task == "statistics":
-            self.statistics = unpack_statistics(result)
-        return result
-
-
 @dataclass(frozen=True, slots=True)
 class Agents:
     """Agents of a fold with their engine, settings and the survey of their rows."""
 
-    engine: ListeningEngine
+    engine: InProcessEngine
     settings: Settings
     population: Population
 
@@ -62,7 +47,7 @@ class Agents:
     def of_fold(cls, fold: Fold, spec: Spec, owners: IntArray | None, targets: Array, **options: Any) -> Agents:
         """Agents with these targets; without owners, one agent has all rows."""
         holders = np.zeros(len(targets), dtype=np.int64) if owners is None else owners
-        engine = ListeningEngine(list(make_shards(fold.X, targets, holders).values()), TASKS)
+        engine = InProcessEngine(list(make_shards(fold.X, targets, holders).values()), TASKS)
         settings = Settings(**shared_settings(spec) | options, seed=protocol_seed(fold))
         return cls(engine, settings, survey(engine, settings))
 
@@ -81,8 +66,9 @@ class Agents:
         """Summed statistics of all agents."""
         penalty = None if unlabeled is None else UnlabeledPenalty.resolve(unlabeled)
         settings = replace(self.settings, solver=Sums(), unlabeled=penalty)
-        agree_weights(self.engine, settings, basis, self.population, _ignore)
-        return self.engine.statistics
+        statistics = agree_weights(self.engine, settings, basis, self.population, _ignore).statistics
+        assert statistics is not None, "the solver Sums sums statistics"
+        return statistics
 
 
 @dataclass(frozen=True, slots=True)
