@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lock bench speed reproduce picture docs clean
+.PHONY: help demo test check lint types imports format lock bench speed reproduce picture docs tables torture clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,6 +62,13 @@ reproduce: $(READY) ## run the paper's experiments that are not stored yet, rend
 docs: $(READY) ## build the site of the documents into build/site, running its gallery; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "to see it: $(BIN)/python -m http.server -d build/site"
+
+tables: $(READY) ## write the table of tasks into docs/privacy.md
+	$(BIN)/python docs/privacy_table.py
+
+# More cases than a test run has time for; the seed and the counts are printed.
+torture: $(READY) ## run the faults suite with 20,000 mutated broadcasts (DSFR_FUZZ_CASES, DSFR_TEST_SEED)
+	DSFR_FUZZ_CASES=$${DSFR_FUZZ_CASES:-20000} HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -s tests/faults
 
 picture: $(READY) ## draw the pictures of the README again (needs Chromium)
 	$(BIN)/python docs/picture.py

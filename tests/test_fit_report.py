@@ -1,11 +1,15 @@
 """Where the time of a fit went, and errors that are added up over batches."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
 import dsfr
+from dsfr import ADMM
 from dsfr.estimators.metrics import RunningError
 from dsfr.training.fit_report import Stopwatch
 from tests.tables import make_table
@@ -28,14 +32,40 @@ def test_stages_make_up_the_whole_time(told):
     assert {"reading", "clusters", "statistics"} <= set(names)
 
 
-def test_rows_are_counted_as_often_as_they_are_passed_over():
+def passes(kind=dsfr.SFRRegressor, **told):
+    """How often every stage passes over the rows."""
     X, _, y = make_table(0)
-    model = dsfr.SFRRegressor(random_state=0, n_agents=2, solver="sums").fit(X, y)
-    rows = {stage.name: stage.rows for stage in model.fit_report_.stages}
-    n_rounds = sum(info.stage == "clusters" for info in model.history_)
-    assert rows["clusters"] == n_rounds * len(y)
-    assert rows["survey"] == 2 * len(y)
-    assert rows["statistics"] == rows["reading"] == len(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = kind(random_state=0, **told).fit(X, y)
+    rounds = sum(info.stage == "clusters" for info in model.history_)
+    return {stage.name: stage.rows / len(y) for stage in model.fit_report_.stages}, rounds
+
+
+@pytest.mark.parametrize("n_agents", [1, 2])
+@pytest.mark.parametrize("solver", ["sums", "conjugate", ADMM(max_rounds=9)])
+def test_rows_are_counted_as_often_as_they_are_read(n_agents, solver):
+    counted, rounds = passes(n_agents=n_agents, solver=solver)
+    assert counted["clusters"] == rounds
+    assert counted["survey"] == 2.0
+    assert counted["widths"] == 1.0
+    assert counted["statistics"] == 2.0  # labelled rows, then the rows of the pairs
+    assert 0.0 < counted["start"] <= 1.0  # the agent that proposes the start reads its own rows
+    assert counted.get("weights", 0.0) == 0.0  # rounds work on what was kept
+
+
+def test_other_ways_to_train_read_rows_as_often_as_they_do():
+    assert passes(unlabeled=None, solver="sums")[0]["statistics"] == 1.0
+    assert passes(unlabeled="graph", solver="sums")[0]["statistics"] == 2.0
+    few, _ = passes(n_agents=3, solver="few-rounds")
+    assert few["start"] == 2.0  # a clustering of all rows, then the masses of its clusters
+    assert few["clusters"] == 3.0  # moments and sums, then a second refinement
+    loo, _ = passes(solver="sums", tune="loo")
+    assert loo["statistics"] == 4.0  # statistics and two grids of candidates
+    bent, _ = passes(dsfr.AutoSFRRegressor, n_models=2, scaling="range", uncertainty=False)
+    assert bent["averaging"] == 4.0  # bends once, slopes of two models, and how much these agree
+    redrawn, _ = passes(n_agents=2, solver=ADMM(refresh_pairs=True, acceleration=None, max_rounds=5))
+    assert redrawn["weights"] == 5.0
 
 
 def test_a_report_prints_as_a_table():

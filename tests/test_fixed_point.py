@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dsfr.training.fixed_point import Iteration, forget, recall, remember
+from dsfr.training.fixed_point import Iteration, keep_image, recall
+from dsfr.training.registry import forget
 
 ONE, TWO, FAR = np.array([1.0, 0.0]), np.array([0.0, 2.0]), np.array([8.0, 8.0])
 
@@ -12,8 +13,8 @@ def told(number, *mix):
 
 
 def after_two_rounds():
-    memory, _ = remember({}, told(1, 1.0), np.zeros(2), ONE)
-    return remember(memory, told(2, 1.0), ONE, TWO)
+    memory, _ = keep_image({}, told(1, 1.0), np.zeros(2), ONE)
+    return keep_image(memory, told(2, 1.0), ONE, TWO)
 
 
 def test_it_goes_on_from_the_combination_that_it_is_told():
@@ -31,7 +32,7 @@ def test_who_was_away_goes_on_from_the_last_image_and_combines_nothing():
     memory, _ = after_two_rounds()
     back = told(5, 0.25, 0.75)
     np.testing.assert_array_equal(recall(memory, back), TWO)
-    memory, products = remember(memory, back, TWO, FAR)
+    memory, products = keep_image(memory, back, TWO, FAR)
     np.testing.assert_array_equal(memory["images"], [FAR])
     np.testing.assert_array_equal(products, [0.0, 0.0, np.sum((FAR - TWO) ** 2)])
 
@@ -43,7 +44,9 @@ def test_who_remembers_less_than_it_is_told_to_combine_goes_on_from_the_last_ima
 
 def test_forgetting_leaves_nothing_of_the_iteration():
     memory, _ = after_two_rounds()
-    assert forget({**memory, "penalty": ONE, "factor": ONE, "seed": TWO}).keys() == {"seed"}
+    assert forget(
+        {**memory, "cluster_penalty": ONE, "weight_penalty": ONE, "weight_factor": ONE, "seed": TWO}
+    ).keys() == {"seed"}
 
 
 def test_combining_starts_anew_when_somebody_leaves_or_returns():

@@ -11,6 +11,7 @@ import dsfr
 from dsfr import AutoSFRRegressor, SFRRegressor, load
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
+from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.statistics import solve_weights
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
@@ -146,8 +147,8 @@ def told_tasks(X, y):
     bases = {f"{name}_{i}": array for i in range(2) for name, array in rules.arrays().items()}
     bases |= {f"weights_{i}": rng.normal(size=p) for i in range(2)} | {f"factor_{i}": factor for i in range(2)}
     mixture = common | bases | {"shares": np.array([0.3, 0.7])}
-    thresholds = np.stack([np.linspace(ranges.low, ranges.high, 9, axis=1)] * 2)
-    target = np.stack([np.linspace(known.min(), known.max(), 9)] * 2)
+    thresholds = np.stack([np.linspace(ranges.low, ranges.high, N_THRESHOLDS, axis=1)] * 2)
+    target = np.stack([np.linspace(known.min(), known.max(), N_THRESHOLDS)] * 2)
     return {
         "tally": {"thresholds": thresholds, "target_thresholds": target},
         "spread_within": {
@@ -156,9 +157,12 @@ def told_tasks(X, y):
             "target_limits": np.quantile(known, [0.1, 0.9]),
         },
         "bends": common,
-        "square_slopes": common | rules.arrays() | {"weights": rng.normal(size=p)},
+        "square_slopes": {name: common[name] for name in ("low", "high")}
+        | rules.arrays()
+        | {"weights": rng.normal(size=p)},
         "stack": mixture,
-        "compare": mixture,
+        "compare": {name: array for name, array in mixture.items() if not name.startswith("factor")},
+        "statistics": common | rules.arrays(),
     }
 
 
@@ -180,7 +184,7 @@ def test_contributions_of_a_split_add_up_to_those_of_the_whole(seed, n_agents, t
 
 def test_what_is_near_is_judged_in_the_stretched_space():
     X, _, y = make_table(0)
-    told = told_tasks(X, y)["square_slopes"] | {"n_pairs": np.asarray(50), "mix_concentration": np.asarray(0.75)}
+    told = told_tasks(X, y)["statistics"] | {"n_pairs": np.asarray(50), "mix_concentration": np.asarray(0.75)}
     told |= {"near": np.asarray(1.0), "target_mean": np.asarray(0.0), "target_scale": np.asarray(1.0)}
     engine = InProcessEngine(list(make_shards(X, y, np.zeros(len(y))).values()), TASKS)
     engine.max("measure", {"seed": np.asarray(0)})

@@ -113,9 +113,11 @@ class Scales(InProcessEngine):
         return contributions
 
 
-def weigh(n_rows, **told):
+def weigh(n_rows, *, n_repeated=0, **told):
     X, _, y = make_table(1, n_rows=n_rows)
-    engine = Scales(list(make_shards(X, y, owners_of(1, n_rows, 2)).values()), TASKS)
+    rows = np.append(np.arange(n_rows), np.flatnonzero(np.isnan(y))[:n_repeated])
+    owners = owners_of(1, n_rows, 2)
+    engine = Scales(list(make_shards(X[rows], y[rows], owners[rows]).values()), TASKS)
     engine.sizes = {}
     train(engine, make_settings(seed=3, max_rounds=30, **told))
     return engine.sizes
@@ -134,6 +136,7 @@ ALL_KINDS = [
     {"solver": "few-rounds", "unlabeled": None, "width_pooling": "paper"},
     {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "evidence", "n_models": 3},
     {"tune": "loo", "n_models": 3},
+    {"tune": "evidence", "n_repeated": 9},
 ]
 BY_ROUNDS = {"mix", "products"}
 """Arrays that grow with the rounds that acceleration remembers."""

@@ -27,6 +27,8 @@ class Agent:
         try:
             memory, contribution = self._tasks[task](self._shard, self._memory, self._copy(broadcast))
             check_bundle(contribution)
+        except EngineError as error:
+            raise type(error)(f"agent {self.name!r}: {error}") from error
         except Exception as error:
             error.add_note(f"in task {task!r} of agent {self.name!r}")
             raise

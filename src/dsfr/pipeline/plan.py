@@ -15,7 +15,8 @@ from dsfr.core.penalties.interpolation_consistency import consistency_gram
 from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
 from dsfr.engines.gossip.summation import KEY_BYTES, message_bytes
 from dsfr.training import Settings
-from dsfr.training.legs import NUMBER, Leg
+from dsfr.training.declaration import NUMBER
+from dsfr.training.legs import Leg
 from dsfr.training.plan import legs
 from dsfr.training.scaling.survey import check_size
 
@@ -191,7 +192,8 @@ def make_plan(
     Raises
     ------
     ValueError
-        If there would be too many weights, or a decentralised training has no graph.
+        If there would be too many weights, a decentralised training has no graph, or the number of rounds depends on
+        the data, see `legs`.
     """
     if settings.solver.gossips and links.n_agents > 1 and isinstance(links, Links):
         raise ValueError(f"solver={settings.solver!r} needs to know who is linked to whom: give a topology")

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import wraps
 
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.engines import Task
+from dsfr.core.arrays import IntArray
 from dsfr.storage.bundles import Bundle
-from dsfr.training.rows import Batch, DistinctRows
-from dsfr.training.shard import Shard
+from dsfr.training.declaration import Field, Fields, optional, within
+from dsfr.training.registry import remember
+from dsfr.training.rows import Batch
+from dsfr.training.shard import ForeignMemoryError, Shard
+from dsfr.training.symbols import MOST
 
-NOTES = ("kept_rows", "kept_counts", "label_groups")
-"""What agents remember of duplicates."""
-
-
-def without_duplicates(task: Task) -> Task:
-    """The same task on the rows that are left, once duplicates were found."""
-
-    @wraps(task)
-    def once(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-        return task(distinct_shard(shard, memory), memory, broadcast)
-
-    return once
-
-
-def distinct_shard(shard: Shard, memory: Bundle) -> Shard:
-    """The shard without the rows that count as duplicates."""
-    if "kept_rows" not in memory:
-        return shard
-    n_samples, n_labeled = memory["kept_counts"].tolist()
-    return replace(shard, rows=DistinctRows(shard.rows, memory["kept_rows"], n_samples, n_labeled))
+NOTE_FIELDS: Fields = {
+    "kept_rows": optional(Field(("b",), dtype="uint8")),
+    "kept_counts": Field((2,), (within(0, 2**53),), "int64", beside="kept_rows"),
+    "label_groups": optional(Field(("g",), (within(0, MOST["g"] - 1),), "int64")),
+}
+NOTES = remember(__name__, NOTE_FIELDS)
+"""What agents remember of duplicates: which rows are left, how many and how many labelled, and numbers of groups of
+labelled rows that are left out together."""
 
 
 def notes_of(kept: npt.NDArray[np.bool_], labeled: npt.NDArray[np.bool_]) -> Bundle:
@@ -61,3 +50,18 @@ def labeled_rows(shard: Shard) -> Batch:
     parts = list(of_kind(shard, labeled=True))
     X = np.concatenate([np.empty((0, shard.n_features)), *(part.astype(np.float64) for part, _ in parts)])
     return X, np.concatenate([np.empty(0), *(targets for _, targets in parts)])
+
+
+def rows_of_groups(groups: IntArray, start: int, stop: int) -> IntArray:
+    """Numbers of the groups of consecutive labelled rows.
+
+    Raises
+    ------
+    ForeignMemoryError
+        If there are more rows than numbers.
+    """
+    if stop > len(groups):
+        raise ForeignMemoryError(
+            f"'label_groups' is of {len(groups)} labelled rows, and the agent has {stop} or more: train from the start"
+        )
+    return groups[start:stop]

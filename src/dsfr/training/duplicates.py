@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,16 +30,20 @@ from dsfr.core.duplicates import (
 )
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.distinct_rows import distinct_shard, is_labeled, labeled_rows, notes_of, of_kind
+from dsfr.training.declaration import Fields, array, at_least, number, optional
+from dsfr.training.distinct_rows import NOTES, is_labeled, labeled_rows, notes_of, of_kind
+from dsfr.training.fields import COUNT, SEED, TRUTH
 from dsfr.training.messages import pack, scalar, unpack
+from dsfr.training.registry import task
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.shared_rows import MOST_MATCHED, are_distinctive, match_labels
+from dsfr.training.symbols import MOST
 
 Hashing: TypeAlias = Callable[[Array, Array], Hashes]
 """Hashes of rows, from features and targets."""
 
-MOST_COMPARED = 10_000
+MOST_COMPARED = MOST["g"]
 """Labelled rows of an agent up to which near duplicates are sought, and rows with equal features left out together."""
 MOST_HASHED = 2**24
 """Hashes of rows that are sorted at once; for more rows there are several passes."""
@@ -65,20 +69,59 @@ class Verdict:
     """So are those with nearly equal features."""
 
 
+def _coincidence_fields(kind: str, n_columns: str) -> Fields:
+    """Arrays of the coincidences of one kind of rows, all of them or none."""
+    first, *others = (f"{kind}_{field.name}" for field in fields(Coincidences))
+    columns = array(n_columns, rules=(at_least(0.0),))
+    by_column = {f"{kind}_all_but", f"{kind}_alike"}
+    return {first: optional(COUNT)} | {
+        name: replace(columns if name in by_column else COUNT, beside=first) for name in others
+    }
+
+
+# Begins a training: notes of an earlier one are forgotten.
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="How often rows repeat: numbers of pairs of equal rows and of nearly equal ones, and the number of labels. "
+    "Where labels choose.",
+    broadcast={},
+    contributes={
+        "equal": array(len(KINDS), rules=(at_least(0.0),)),
+        "near": array(2, len(fields(NearPairs)), rules=(at_least(0.0),)),
+        "n_labeled": COUNT,
+    },
+    limited=False,
+    distinct=False,
+)
 def count_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): pairs of equal rows (labelled; labelled, by features alone; unlabelled) and of nearly equal ones."""
     equal = [_equal_pairs(shard, *kind) for kind in KINDS.values()]
     near = [NearPairs(0.0, 0.0, 0.0, 0.0)] * 2
-    if shard.rows.n_labeled <= MOST_COMPARED:
+    if shard.n_labeled <= MOST_COMPARED:
         X, y = labeled_rows(shard)
         near = [_near_pairs(np.column_stack([X, y])), _near_pairs(X)]
     return {}, {
         "equal": np.array(equal),
         "near": np.array([astuple(found) for found in near]),
-        "n_labeled": scalar(shard.rows.n_labeled),
+        "n_labeled": scalar(shard.n_labeled),
     }
 
 
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="How often rows and values of a column repeat: numbers of pairs of rows that agree in all columns, in one, "
+    "or in all but one. Where labels choose.",
+    broadcast={"seed": SEED, "asked": array(len(KINDS), rules=(TRUTH,))},
+    contributes={
+        **_coincidence_fields("labeled", "d+1"),
+        **_coincidence_fields("features", "d"),
+        **_coincidence_fields("unlabeled", "d"),
+    },
+    limited=False,
+    distinct=False,
+)
 def weigh_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): how often rows agree, in all columns and in some, for the kinds that are asked for."""
     contribution = Bundle()
@@ -88,6 +131,16 @@ def weigh_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     return memory, contribution
 
 
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="How many of the agent's rows are duplicates of others of its own. Where labels choose.",
+    broadcast={field.name: number(TRUTH) for field in fields(Verdict)},
+    contributes={"dropped": COUNT},
+    remembers=NOTES,
+    limited=False,
+    distinct=False,
+)
 def drop_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): note which rows are left, and which labelled ones are left out together; count the others."""
     verdict = unpack(Verdict, broadcast)
@@ -98,7 +151,7 @@ def drop_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     if verdict.near:
         kept[labeled] &= _first_of_near(shard, kept[labeled])
     notes = notes_of(kept, labeled)
-    groups = _groups(distinct_shard(shard, notes), verdict)
+    groups = _groups(shard.without_duplicates(notes), verdict)
     if groups is not None:
         notes["label_groups"] = groups
     return {**memory, **notes}, {"dropped": scalar(int(np.count_nonzero(~kept)))}
@@ -156,11 +209,11 @@ def _equal_pairs(shard: Shard, labeled: bool, with_target: bool) -> float:
 def _hashed(shard: Shard, *, labeled: bool, with_target: bool) -> Iterator[tuple[IntArray, Hashes]]:
     """Numbers (counted among rows of the kind) and hashes of rows, in one pass or more; equal rows are in the same."""
     n_passes = max(1, -(-shard.n_samples // MOST_HASHED))
-    for number in range(n_passes):
+    for remainder in range(n_passes):
         places, found, passed = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.uint64)], 0
         for X, y in of_kind(shard, labeled=labeled):
             hashes = row_hashes(X, y if with_target else None)
-            wanted = np.flatnonzero(hashes % np.uint64(n_passes) == number) if n_passes > 1 else np.arange(len(y))
+            wanted = np.flatnonzero(hashes % np.uint64(n_passes) == remainder) if n_passes > 1 else np.arange(len(y))
             places.append(wanted + passed)
             found.append(hashes[wanted])
             passed += len(y)
@@ -177,7 +230,7 @@ def _coincidences(shard: Shard, seed: int, labeled: bool, with_target: bool) -> 
     """Of all rows of a kind, or of a sample; one pass for every column, so that memory holds two columns at most."""
 
     def sampled(hash_of: Hashing) -> Hashes:
-        n = shard.rows.n_labeled if labeled else shard.n_samples - shard.rows.n_labeled
+        n = shard.n_labeled if labeled else shard.n_samples - shard.n_labeled
         rng, share = shard.rng(seed, Purpose.DUPLICATES), min(1.0, MOST_WEIGHED / max(n, 1))
         parts = [hash_of(X, y)[rng.random(len(y)) < share] for X, y in of_kind(shard, labeled=labeled)]
         return np.concatenate([np.empty(0, dtype=np.uint64), *parts])
@@ -221,7 +274,7 @@ def _first_of_near(shard: Shard, distinct: npt.NDArray[np.bool_]) -> npt.NDArray
 
 def _groups(shard: Shard, verdict: Verdict) -> IntArray | None:
     """A number for every labelled row that is left, the same for those to be left out together; None if none are."""
-    if not (verdict.groups or verdict.near_groups) or shard.rows.n_labeled > MOST_COMPARED:
+    if not (verdict.groups or verdict.near_groups) or shard.n_labeled > MOST_COMPARED:
         return None
     X, _ = labeled_rows(shard)
     groups = np.unique(row_hashes(X), return_inverse=True)[1]

@@ -5,53 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from dsfr.engines import Task, Tasks
 from dsfr.storage.bundles import Bundle
-
-STAGES = {
-    "survey": (
-        "count_duplicates",
-        "weigh_duplicates",
-        "drop_duplicates",
-        "mark_labels",
-        "drop_matched",
-        "measure",
-        "tally",
-        "spread_within",
-        "agree",
-        "draw_ticket",
-    ),
-    "start": ("start_centers", "local_clusters"),
-    "clusters": ("cluster_sums", "cluster_consensus", "count_and_sum"),
-    "widths": ("cluster_spread", "local_spread"),
-    "statistics": ("statistics", "prepare_weights", "first_gradient", "left_out_errors"),
-    "averaging": ("bends", "square_slopes", "stack", "compare", "score", "tally_errors"),
-    "weights": ("weight_consensus", "weight_gradient"),
-}
-"""Stages of a training and their tasks; what the coordinator does and what is not listed is the stage "other"."""
-PASSES = {
-    "count_duplicates": 3,
-    "measure": 1,
-    "tally": 1,
-    "spread_within": 1,
-    "square_slopes": 1,
-    "compare": 1,
-    "agree": 1,
-    "cluster_sums": 1,
-    "cluster_consensus": 1,
-    "count_and_sum": 2,
-    "cluster_spread": 1,
-    "local_spread": 1,
-    "statistics": 1,
-    "prepare_weights": 1,
-    "first_gradient": 1,
-}
-"""How often a task goes over all rows of an agent."""
-
-_STAGE_OF = {task: stage for stage, tasks in STAGES.items() for task in tasks}
+from dsfr.training.registry import OTHER, REGISTRY, STAGES
+from dsfr.training.shard import RowCounter, Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +79,22 @@ class Stopwatch:
         return {name: self._timed(name, task) for name, task in tasks.items()}
 
     def _timed(self, name: str, task: Task) -> Task:
-        stage, passes = _STAGE_OF.get(name, "other"), PASSES.get(name, 0)
+        stage = REGISTRY[name].stage if name in REGISTRY else OTHER
 
-        def timed(shard: Any, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-            with self.stage(stage, passes * shard.n_samples):
-                return task(shard, memory, broadcast)
+        def timed(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+            counter = RowCounter()
+            with self.stage(stage):
+                result = task(replace(shard, counter=counter), memory, broadcast)
+            self.rows[stage] += counter.rows
+            return result
 
         return timed
 
     def report(self, n_samples: int) -> FitReport:
-        """What was measured so far; all that is in no stage is "other"."""
+        """What was measured so far; all that is in no stage is `OTHER`."""
         total = time.perf_counter() - self.started
-        seconds = self.seconds | {"other": total - sum(s for name, s in self.seconds.items() if name != "other")}
+        seconds = self.seconds | {OTHER: total - sum(s for name, s in self.seconds.items() if name != OTHER)}
         rows = self.rows | {"reading": n_samples}
-        order = [name for name in ("reading", *STAGES, "other") if name in seconds]
+        order = [name for name in ("reading", *STAGES, OTHER) if name in seconds]
         stages = (Stage(name, seconds[name], seconds[name] / total, rows.get(name, 0)) for name in order)
         return FitReport(tuple(stages), total, n_samples)

@@ -8,13 +8,33 @@ plain iteration.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.anderson import Mixing
 from dsfr.storage.bundles import Bundle
+from dsfr.training.declaration import Field, Fields, array
+from dsfr.training.fields import ITERATION
+from dsfr.training.registry import remember
+
+KEPT = remember(
+    __name__,
+    {
+        "images": Field(None),
+        "gaps": Field(None, beside="images"),
+        "round": replace(ITERATION["round"], beside="images"),
+    },
+    transient=True,
+)
+"""What an agent remembers of an iteration: the last images and gaps, one in a row, and the round they are of."""
+
+
+def kept_fields(state: str) -> Fields:
+    """What is remembered of an iteration whose state has so many numbers."""
+    shapes = {"images": array("s", state), "gaps": replace(array("s", state), beside="images")}
+    return shapes | {"round": replace(ITERATION["round"], beside="images")}
 
 
 def recall(memory: Bundle, broadcast: Bundle) -> Array | None:
@@ -29,7 +49,7 @@ def recall(memory: Bundle, broadcast: Bundle) -> Array | None:
     return last
 
 
-def remember(memory: Bundle, broadcast: Bundle, state: Array, image: Array) -> tuple[Bundle, Array]:
+def keep_image(memory: Bundle, broadcast: Bundle, state: Array, image: Array) -> tuple[Bundle, Array]:
     """Memory with the new image and gap, and the products of the gap with as many remembered ones as were combined."""
     gap = image - state
     n_kept = len(broadcast["mix"])
@@ -41,12 +61,6 @@ def remember(memory: Bundle, broadcast: Bundle, state: Array, image: Array) -> t
     products[-len(gaps) :] = gaps @ gap
     kept = {"images": np.vstack([images, image]), "gaps": gaps, "round": broadcast["round"]}
     return {**memory, **kept}, products
-
-
-def forget(memory: Bundle) -> Bundle:
-    """Memory without an iteration and what was made for it."""
-    gone = ("images", "gaps", "round", "penalty", "factor")
-    return {name: array for name, array in memory.items() if name not in gone}
 
 
 @dataclass(slots=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dsfr.training.declaration import payload
+from dsfr.training.registry import REGISTRY
+from dsfr.training.symbols import Sizes
+
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
-
-NUMBER = 8
-"""Bytes of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,6 @@ class Leg:
     """Whether the sizes are certain; acceleration sends a few numbers more or less."""
 
 
-def leg(task: str, verb: str, rounds: int, down: int, up: int, **options: bool) -> Leg:
-    """A leg whose messages have so many numbers."""
-    return Leg(task, verb, rounds, NUMBER * down, NUMBER * up, **options)
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What the sizes of messages depend on."""
@@ -45,38 +41,36 @@ class Shape:
         return self.settings.basis == "rules"
 
     @property
-    def n_rules(self) -> int:
-        """Number of rules."""
-        return self.settings.n_rules
+    def sizes(self) -> Sizes:
+        """Values of the symbols in the shapes of messages."""
+        basis = {"k": self.settings.n_rules} if self.has_rules else {"h": self.settings.n_nodes}
+        return {"d": self.n_features, **basis}
 
     @property
-    def centers(self) -> int:
-        """Numbers in the centers of all rules."""
-        return self.settings.n_rules * self.n_features
+    def problem(self) -> set[str]:
+        """Optional arrays of the problem: those of wavelets, and of the penalty on unlabelled rows."""
+        basis = set[str]() if self.has_rules else {"dilations"}
+        return basis | set(self.settings.penalty.message())
 
-    @property
-    def cluster_sums(self) -> int:
-        """Numbers in the sums of all clusters: masses, totals and the objective."""
-        return self.n_rules + self.centers + 1
-
-    @property
-    def n_weights(self) -> int:
-        """Number of weights."""
-        return self.n_rules * (self.n_features + 1) if self.has_rules else self.settings.n_nodes
-
-    @property
-    def penalty(self) -> int:
-        """Numbers that announce the penalty on unlabelled rows."""
-        return sum(array.size for array in self.settings.penalty.message().values())
-
-    @property
-    def problem(self) -> int:
-        """Numbers that define the problem of the weights: two matrices of the basis, two of the target, penalty."""
-        n_units = self.n_rules if self.has_rules else self.settings.n_nodes
-        return 2 * n_units * self.n_features + 2 + self.penalty
+    def leg(
+        self,
+        task: str,
+        rounds: int,
+        *,
+        sent: Set[str] = frozenset(),
+        answered: Set[str] = frozenset(),
+        n_mixed: int = 1,
+        exact: bool = True,
+        everybody_answers: bool = True,
+    ) -> Leg:
+        """A task with these optional arrays in its messages, and this number of combined images."""
+        declared, sizes = REGISTRY[task], self.sizes | {"r": n_mixed}
+        down, up = payload(declared.broadcast, sizes, sent), payload(declared.contributes, sizes, answered)
+        return Leg(task, declared.verb, rounds, down, up, everybody_answers, exact)
 
     def survey_legs(self) -> Iterator[Leg]:
-        """First contact: ranges, then counts and moments."""
-        d, declared = self.n_features, self.settings.scaling.declared is not None
-        yield leg("measure", "max", 1, 2 if declared else 1, 4 if declared else 4 + 2 * d)
-        yield leg("agree", "sum", 1, 2 * d + 2, 4)
+        """Ranges, then counts and moments."""
+        declared = self.settings.scaling.declared is not None
+        sent, answered = ({"declared"}, set[str]()) if declared else (set[str](), {"high"})
+        yield self.leg("measure", 1, sent=sent, answered=answered)
+        yield self.leg("agree", 1)

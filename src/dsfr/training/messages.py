@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,8 +12,23 @@ from dsfr.core.features.bases import AnyBasis, basis_of
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
+from dsfr.training.declaration import array
+from dsfr.training.fields import CENTERS, WIDTHS
+from dsfr.training.registry import remember
 
 T = TypeVar("T")
+
+KEPT_BASIS = remember(
+    __name__,
+    {
+        "centers": CENTERS,
+        "widths": WIDTHS,
+        "dilations": array("h", "d"),
+        "translations": replace(array("h", "d"), beside="dilations"),
+    },
+    transient=True,
+)
+"""Arrays of a basis that an agent remembers."""
 
 
 def scalar(value: float) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -12,8 +12,8 @@ from dsfr.training.penalties import ICR, NO_PENALTY, UnlabeledPenalty
 from dsfr.training.scaling.scalings import RangeScaling, Scaling
 from dsfr.training.solvers import Conjugate, Solver, Sums
 from dsfr.training.solvers.few_rounds import is_not_robust
+from dsfr.training.symbols import MOST_MODELS
 
-MOST_MODELS = 30
 USUAL_RIDGE = 0.1
 FAMILIES: dict[str, type[Component]] = {
     family.argument: family for family in (FuzzyRules, UnlabeledPenalty, Scaling, Solver)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
@@ -11,12 +11,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
-from dsfr.training.rows import ArrayRows, Batch, OfRows, Rows
+from dsfr.core.scaling.affine import Ranges
+from dsfr.training.rows import ArrayRows, Batch, DistinctRows, LimitedRows, OfRows, Rows, collect, pick
 
 MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
+LIMITS = ("limit_low", "limit_high", "target_limits")
+"""Names of the limits of robust scaling in messages and memory."""
+KEPT = ("kept_rows", "kept_counts")
+"""Names in memory of which rows are left without duplicates, eight to a byte, and of how many and how many labelled."""
+
+
+class ForeignMemoryError(ValueError):
+    """Arrays of an agent's memory that do not belong to its rows."""
 
 
 class Purpose(IntEnum):
@@ -31,15 +40,27 @@ class Purpose(IntEnum):
     DUPLICATES = 6
 
 
+@dataclass(slots=True)
+class RowCounter:
+    """Counts rows as they are read."""
+
+    rows: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Shard(OfRows):
-    """Rows of one agent, unscaled, with NaN as the target of unlabelled ones."""
+    """Rows of one agent, unscaled, with NaN as the target of unlabelled ones.
+
+    Tasks read rows by `batches`, `picked` and `collected` alone, where they are counted.
+    """
 
     rows: Rows
     key: int
     """Number of the agent's random streams, from its name alone: position and order of agents do not matter."""
     fast: bool = False
     """Whether the tables of all agents here are large enough for compiled kernels, and these are installed."""
+    counter: RowCounter | None = None
+    """Where rows are counted, if anywhere."""
 
     @property
     def nbytes(self) -> int:
@@ -48,7 +69,49 @@ class Shard(OfRows):
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows, unscaled."""
-        return self.rows.batches()
+        for X, y in self.rows.batches():
+            self._count(len(y))
+            yield X, y
+
+    def picked(self, wanted: IntArray, *, unlabeled: bool = False) -> Array:
+        """Features of the rows with the given numbers, in one pass; see `pick`."""
+        self._count(self.n_samples)
+        return pick(self.rows, wanted, unlabeled=unlabeled)
+
+    def collected(self) -> Batch:
+        """All rows in memory, in one pass; see `collect`."""
+        self._count(self.n_samples)
+        return collect(self.rows)
+
+    def within_limits(self, known: Mapping[str, Array]) -> Shard:
+        """The same rows, moved to the limits of robust scaling if ``known`` holds any."""
+        if LIMITS[0] not in known:
+            return self
+        low, high, target = (known[name] for name in LIMITS)
+        return replace(self, rows=LimitedRows(self.rows, Ranges(low, high), target))
+
+    def without_duplicates(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
+        """The same rows but duplicates, if the memory says which these are.
+
+        Raises
+        ------
+        ForeignMemoryError
+            If it was written for other rows.
+        """
+        if KEPT[0] not in memory:
+            return self
+        packed, (n_samples, n_labeled) = memory[KEPT[0]], memory[KEPT[1]].tolist()
+        n_kept = np.count_nonzero(np.unpackbits(packed, count=self.n_samples))
+        if len(packed) != -(-self.n_samples // 8) or n_kept != n_samples or not 0 <= n_labeled <= n_samples:
+            raise ForeignMemoryError(
+                f"{KEPT[0]!r} keeps {n_kept} of {8 * len(packed)} rows or a few less and {KEPT[1]!r} counts "
+                f"{n_samples} with {n_labeled} labels, and the agent has {self.n_samples} rows: train from the start"
+            )
+        return replace(self, rows=DistinctRows(self.rows, packed, n_samples, n_labeled))
+
+    def _count(self, n_rows: int) -> None:
+        if self.counter is not None:
+            self.counter.rows += n_rows
 
     def rng(self, seed: int, purpose: Purpose, repeat: int = 0) -> np.random.Generator:
         """This agent's random stream for a purpose."""

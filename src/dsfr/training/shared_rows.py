@@ -6,6 +6,7 @@ agents tells an agent that its row has the places of a row of an agent with a hi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
@@ -14,9 +15,13 @@ from dsfr.core.arrays import IntArray
 from dsfr.core.duplicates import Coincidences
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.distinct_rows import distinct_shard, is_labeled, labeled_rows, notes_of
+from dsfr.training.declaration import array, whole, within
+from dsfr.training.distinct_rows import NOTE_FIELDS, NOTES, is_labeled, labeled_rows, notes_of, rows_of_groups
+from dsfr.training.fields import COUNT, SEED
 from dsfr.training.messages import scalar
+from dsfr.training.registry import task
 from dsfr.training.shard import Purpose, Shard
+from dsfr.training.symbols import MOST
 
 MOST_MATCHED = 5_000
 """Labels of all agents up to which rows that two agents hold are sought."""
@@ -25,19 +30,42 @@ TABLES, PLACES_PER_LABEL = 4, 16
 one of another agent with probability 16^-4 at most."""
 
 
+HASHED = {"tables": array(TABLES, "l", rules=(within(0.0, 1.0),))}
+
+
+@task(
+    verb="max",
+    stage="survey",
+    reveals="The agent's ticket at places of four tables that keyed hashes (BLAKE2b) of its labelled rows choose; see "
+    "below. Where labels choose, with several agents and up to 5,000 labels.",
+    broadcast={"seed": SEED, "n_places": whole(1, MOST["l"])},
+    contributes=HASHED,
+    limited=False,
+)
 def mark_labels(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): the agent's ticket at the places that keyed hashes of its labelled rows have in several tables."""
     tables = np.zeros((TABLES, int(broadcast["n_places"])))
-    places = _places(distinct_shard(shard, memory), broadcast)
+    places = _places(shard, broadcast)
     for table, taken in zip(tables, places, strict=True):
         table[taken] = _ticket(shard, int(broadcast["seed"]))
     return memory, {"tables": tables}
 
 
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="How many of the agent's labelled rows another agent holds as well. As `mark_labels`.",
+    broadcast={"seed": SEED, **HASHED},
+    contributes={"dropped": COUNT},
+    recalls={**NOTE_FIELDS, "label_groups": replace(NOTE_FIELDS["label_groups"], shape=("g_before",))},
+    remembers=NOTES,
+    limited=False,
+    distinct=False,
+)
 def drop_matched(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): leave out labelled rows that an agent with a higher ticket holds as well; count them."""
     tables = broadcast["tables"]
-    places = _places(distinct_shard(shard, memory), {**broadcast, "n_places": np.asarray(tables.shape[1])})
+    places = _places(shard.without_duplicates(memory), {**broadcast, "n_places": np.asarray(tables.shape[1])})
     there = np.stack([table[taken] for table, taken in zip(tables, places, strict=True)])
     matched = (there > _ticket(shard, int(broadcast["seed"]))).all(axis=0)
     if not matched.any():
@@ -47,15 +75,22 @@ def drop_matched(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     if "kept_rows" in memory:
         kept = np.unpackbits(memory["kept_rows"], count=len(labeled)).view(bool)
     kept[np.flatnonzero(kept & labeled)[matched]] = False
-    groups = {"label_groups": memory["label_groups"][~matched]} if "label_groups" in memory else {}
-    return {**memory, **notes_of(kept, labeled), **groups}, {"dropped": scalar(int(np.count_nonzero(matched)))}
+    notes = notes_of(kept, labeled)
+    if "label_groups" in memory:
+        notes["label_groups"] = rows_of_groups(memory["label_groups"], 0, matched.size)[~matched]
+    return {**memory, **notes}, {"dropped": scalar(int(np.count_nonzero(matched)))}
 
 
 def match_labels(engine: Engine, seed: Bundle, n_labeled: float) -> float:
     """Let one agent keep a labelled row that several hold; how many the others leave out."""
-    n_places = 2 ** int(np.ceil(np.log2(PLACES_PER_LABEL * max(n_labeled, 1.0))))
-    marked = engine.max("mark_labels", {**seed, "n_places": np.asarray(n_places, dtype=np.int64)})
+    marked = engine.max("mark_labels", {**seed, "n_places": np.asarray(n_places(n_labeled), dtype=np.int64)})
     return float(engine.sum("drop_matched", {**seed, **marked})["dropped"])
+
+
+def n_places(n_labeled: float) -> int:
+    """Length of a table for so many labels, a power of 2."""
+    exponent = int(np.ceil(np.log2(PLACES_PER_LABEL * max(n_labeled, 1.0))))
+    return 1 << exponent
 
 
 def are_distinctive(found: Coincidences, n_rows: float) -> bool:

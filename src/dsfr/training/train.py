@@ -14,53 +14,16 @@ from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.solve.evidence import Tuned
-from dsfr.engines import Engine, Tasks
-from dsfr.training import duplicates, shared_rows
+from dsfr.engines import Engine
+from dsfr.training import duplicates
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
-from dsfr.training.distinct_rows import without_duplicates
-from dsfr.training.ensemble import calibration, relevance, rule_bases
+from dsfr.training.checked_engine import checked
+from dsfr.training.ensemble import calibration, rule_bases
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose
-from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, statistics, weights
-
-_TASKS: Tasks = {
-    "tally": robust.tally,
-    "spread_within": robust.spread_within,
-    "agree": survey.agree,
-    "draw_ticket": survey.draw_ticket,
-    "start_centers": clusters.start_centers,
-    "cluster_sums": cluster_sums.cluster_sums,
-    "cluster_consensus": dfcm.cluster_consensus,
-    "cluster_spread": cluster_sums.cluster_spread,
-    "local_spread": cluster_sums.local_spread,
-    "local_clusters": few_rounds.local_clusters,
-    "count_and_sum": few_rounds.count_and_sum,
-    "statistics": statistics.statistics,
-    "prepare_weights": dicr.prepare_weights,
-    "weight_consensus": dicr.weight_consensus,
-    "first_gradient": conjugate_residuals.first_gradient,
-    "weight_gradient": conjugate_residuals.weight_gradient,
-    "left_out_errors": leave_one_out.left_out_errors,
-    "bends": relevance.bends,
-    "square_slopes": relevance.square_slopes,
-    "stack": rule_bases.stack,
-    "compare": calibration.compare,
-}
-TASKS: Tasks = {name: without_duplicates(robust.within_limits(task)) for name, task in _TASKS.items()} | {
-    "identify": survey.identify,
-    "count_duplicates": duplicates.count_duplicates,
-    "weigh_duplicates": duplicates.weigh_duplicates,
-    "drop_duplicates": duplicates.drop_duplicates,
-    "mark_labels": shared_rows.mark_labels,
-    "drop_matched": shared_rows.drop_matched,
-    "measure": survey.measure,  # begins a training: limits of an earlier one are none of its own
-    "score": without_duplicates(calibration.score),
-    "tally_errors": calibration.tally_errors,
-}
-"""Everything an agent can be asked to do."""
+from dsfr.training.weights import weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +74,7 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         and the training is to have none.
     """
     history: list[RoundInfo] = []
+    engine = checked(engine)
 
     def observe(info: RoundInfo) -> None:
         history.append(info)

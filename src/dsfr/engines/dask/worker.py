@@ -40,6 +40,8 @@ def run_task(name: str, task: str, function: Task, shard: Any, state: State, bro
         agent = Agent(name, shard() if isinstance(shard, LazyShard) else shard, {task: function})
         agent.restore(_memory(state))
         contribution = agent.run(task, from_bytes(broadcast))
+    except EngineError:
+        raise
     except ValueError as error:  # invalid rows: the message names the agent that has them
         raise ValueError(f"agent {name!r}: {str(error).removeprefix(f'agent {name!r}: ')}") from error
     except Exception as error:

@@ -6,24 +6,57 @@ from dsfr.core.arrays import Array
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
 from dsfr.core.scaling.affine import Ranges
 from dsfr.storage.bundles import Bundle
+from dsfr.training.declaration import array, at_least
+from dsfr.training.fields import CENTERS, CLUSTER_SPREAD, CLUSTER_SUMS, START
 from dsfr.training.messages import pack, unpack
+from dsfr.training.registry import remember, task
+from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
 
+remember(__name__, {"fuzzifier": START["fuzzifier"], "local_centers": CENTERS})
+KNOWN = (*KEPT_RANGES, "fuzzifier")
+"""What sums over clusters need of an agent's memory."""
 
+
+@task(
+    verb="sum",
+    stage="clusters",
+    reveals="Averages of groups of rows: sums of rows weighted by membership.",
+    broadcast={"centers": CENTERS},
+    contributes=CLUSTER_SUMS,
+    needs=KNOWN,
+)
 def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): mass, total and objective of every cluster."""
     return memory, pack(own_sums(shard, memory, broadcast["centers"]))
 
 
+@task(
+    verb="sum",
+    stage="widths",
+    reveals="Averages and variances of groups of rows.",
+    broadcast={"centers": CENTERS},
+    contributes=CLUSTER_SPREAD,
+    needs=KNOWN,
+)
 def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): spread about the agreed centers, which gives the pooled widths exactly."""
     return memory, pack(own_spread(shard, memory, broadcast["centers"]))
 
 
+@task(
+    verb="sum",
+    stage="widths",
+    reveals='Variances of groups of rows and the number of rows. With `width_pooling="paper"`.',
+    broadcast={"centers": CENTERS},
+    contributes={**CLUSTER_SPREAD, "weight": array("k", rules=(at_least(0.0),))},
+    needs=KNOWN,
+    recalls=("local_centers",),
+)
 def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): local variances about local centers times the number of rows, paper eq. (18) and (19)."""
     spread = own_spread(shard, memory, memory.get("local_centers", broadcast["centers"]))
-    weight = shard.n_samples * (spread.mass > 0.0)
+    weight = float(shard.n_samples) * (spread.mass > 0.0)
     contribution = {"mass": spread.mass, "weight": weight, "square": weight[:, None] * spread.variances}
     return memory, contribution
 

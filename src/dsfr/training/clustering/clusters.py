@@ -16,11 +16,12 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.lbfgs import LBFGS
 from dsfr.engines import Engine, EngineError
 from dsfr.storage.bundles import Bundle
-from dsfr.training.fixed_point import forget
+from dsfr.training.clustering.cluster_sums import KNOWN
+from dsfr.training.fields import CENTERS, MAX_STEPS, RANGES_OR_KEPT, START, VARIATION
 from dsfr.training.messages import pack, scalar, unpack
+from dsfr.training.registry import forget, task
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
-from dsfr.training.rows import pick
-from dsfr.training.scaling.survey import Population, has_ticket
+from dsfr.training.scaling.survey import KEPT_SCALING, Population, has_ticket
 from dsfr.training.shard import Purpose, Shard
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 MEMORY = 10
 """Steps that the descent learns from."""
-MAX_LOCAL_STEPS = 300
-"""Steps of the start agent on its own rows: a start needs no more precision than this gives."""
-
 MAX_START_ROWS, SAMPLED_ROWS = 2**15, 2**14
 """Up to so many rows a start is found from all, of longer tables from a sample; the rounds that follow see all rows."""
 
@@ -62,6 +60,17 @@ class Variation:
 FIRST = Variation()
 
 
+@task(
+    verb="gather",
+    stage="start",
+    reveals="Centers of clusters of one agent's rows, seen as they are: averages of groups of its rows, and of single "
+    "rows where groups are that small.",
+    broadcast={**START, **VARIATION, **RANGES_OR_KEPT},
+    contributes={"centers": CENTERS},
+    needs=KEPT_SCALING,
+    remembers=KNOWN,
+    silent=True,
+)
 def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (gather): fuzzy c-means on the own rows, by the holder of the ticket alone; the others send nothing."""
     told = ("fuzzifier", "low", "high")
@@ -92,9 +101,9 @@ def local_clustering(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
 def start_rows(shard: Shard, seed: int) -> Array:
     """Rows to find a start from: all up to `MAX_START_ROWS`, of more a random `SAMPLED_ROWS`; unscaled."""
     if shard.n_samples <= MAX_START_ROWS:
-        return pick(shard.rows, np.arange(shard.n_samples))
+        return shard.picked(np.arange(shard.n_samples))
     chosen = shard.rng(seed, Purpose.SAMPLE).choice(shard.n_samples, SAMPLED_ROWS, replace=False, shuffle=False)
-    return pick(shard.rows, np.sort(chosen))
+    return shard.picked(np.sort(chosen))
 
 
 def agree_rules(
@@ -130,7 +139,7 @@ def cluster_scale(settings: Settings, stretch: Array) -> float:
     return float(settings.rules.width_scale * wider)
 
 
-def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_STEPS) -> Bundle:
+def start_message(settings: Settings, ticket: float, max_steps: int = MAX_STEPS) -> Bundle:
     """What an agent must know to cluster its own rows."""
     return {
         "ticket": scalar(ticket),
@@ -143,7 +152,7 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_LOCAL_
 
 def _start(engine: Engine, settings: Settings, population: Population, variation: Variation = FIRST) -> Array:
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
-    max_steps = 0 if engine.n_agents == 1 else MAX_LOCAL_STEPS
+    max_steps = 0 if engine.n_agents == 1 else MAX_STEPS
     ticket = population.ticket
     for _ in range(MAX_ELECTIONS):
         message = start_message(settings, ticket, max_steps) | variation.message(population.ranges)

@@ -11,9 +11,12 @@ from dsfr.core.clustering.fuzzy_c_means import ClusterSums
 from dsfr.core.consensus.admm import RoundInfo, dual_residual, local_centers, rescaled, stalled
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.clustering.cluster_sums import own_sums
-from dsfr.training.fixed_point import Iteration, recall, remember
+from dsfr.training.clustering.cluster_sums import KNOWN, own_sums
+from dsfr.training.declaration import array, number
+from dsfr.training.fields import CENTERS, CLUSTER_SUMS, ITERATION, POSITIVE, SCORE
+from dsfr.training.fixed_point import KEPT, Iteration, keep_image, kept_fields, recall
 from dsfr.training.messages import pack, scalar, unpack
+from dsfr.training.registry import remember, task
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import Population
 from dsfr.training.shard import Shard
@@ -24,7 +27,25 @@ if TYPE_CHECKING:
 MEMORY = 10
 """Rounds that acceleration combines."""
 
+remember(__name__, {"cluster_penalty": POSITIVE}, transient=True)
 
+
+@task(
+    verb="sum",
+    stage="clusters",
+    reveals='Averages of groups of rows, every round. With `solver="admm"` for clusters.',
+    broadcast={"centers": CENTERS, "penalty": POSITIVE, **ITERATION},
+    contributes={
+        "image": array("2kd"),
+        "products": array("r+1"),
+        **CLUSTER_SUMS,
+        "lagrangian": number(),
+        "primal_square": SCORE,
+    },
+    needs=KNOWN,
+    recalls={**kept_fields("2kd"), "cluster_penalty": POSITIVE},
+    remembers=(*KEPT, "local_centers", "cluster_penalty"),
+)
 def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): one round of DFCM, paper Algorithm 1. The state is that of ADMM, and the local centers."""
     consensus, penalty = broadcast["centers"], float(broadcast["penalty"])
@@ -32,12 +53,12 @@ def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
     if state is None:
         state = np.stack([consensus, consensus]).ravel()
     x, centers = state.reshape(2, *consensus.shape)
-    x = rescaled(x, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
+    x = rescaled(x, consensus, float(memory.get("cluster_penalty", broadcast["penalty"])) / penalty)
     sums = own_sums(shard, memory, centers)
     moved = local_centers(sums, consensus, x, penalty)
     image = np.stack([x + moved - consensus, moved]).ravel()
     apart = centers - consensus
-    memory, products = remember(memory, broadcast, np.stack([x, centers]).ravel(), image)
+    memory, products = keep_image(memory, broadcast, np.stack([x, centers]).ravel(), image)
     contribution = {
         "image": image,
         "products": products,
@@ -45,7 +66,7 @@ def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
         "lagrangian": scalar(sums.objective + penalty * (np.vdot(x - consensus, apart) + np.vdot(apart, apart) / 2)),
         "primal_square": scalar(np.sum((moved - consensus) ** 2)),
     }
-    return {**memory, "local_centers": moved, "penalty": broadcast["penalty"]}, contribution
+    return {**memory, "local_centers": moved, "cluster_penalty": broadcast["penalty"]}, contribution
 
 
 def consensus_centers(

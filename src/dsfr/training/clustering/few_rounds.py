@@ -16,9 +16,11 @@ from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.clustering.cluster_sums import cluster_sums
+from dsfr.training.clustering.cluster_sums import KNOWN, cluster_sums
 from dsfr.training.clustering.clusters import local_clustering, rules_about, start_message
+from dsfr.training.fields import CENTERS, CLUSTER_SUMS, COUNTS, RANGES, START, TARGET_RANGE
 from dsfr.training.messages import unpack
+from dsfr.training.registry import task
 from dsfr.training.rounds import CLUSTERS, Observer
 from dsfr.training.scaling.survey import Population, agree, first_look
 from dsfr.training.shard import Purpose, Shard
@@ -29,6 +31,17 @@ if TYPE_CHECKING:
 N_REFINEMENTS = 2
 
 
+@task(
+    verb="gather",
+    stage="start",
+    reveals="Centers and masses of clusters of every agent's rows, seen as they are: averages of groups of rows, and "
+    'of single rows where groups are that small. With `rounds="few"`.',
+    broadcast={**RANGES, **TARGET_RANGE, **START},
+    contributes={"centers": CENTERS, "mass": CLUSTER_SUMS["mass"]},
+    needs=("seed",),
+    remembers=KNOWN,
+    silent=True,
+)
 def local_clusters(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (gather): centers of the agent's own rows, and how much mass each has."""
     kept = {"low": broadcast["low"], "high": broadcast["high"], "fuzzifier": broadcast["fuzzifier"]}
@@ -40,6 +53,15 @@ def local_clusters(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     return memory, {"centers": centers, "mass": sums["mass"]}
 
 
+@task(
+    verb="sum",
+    stage="clusters",
+    reveals='As `agree` and `cluster_sums`. With `rounds="few"`.',
+    broadcast={**RANGES, **TARGET_RANGE, "centers": CENTERS},
+    contributes={**COUNTS, **CLUSTER_SUMS},
+    needs=("fuzzifier",),
+    remembers=("low", "high"),
+)
 def count_and_sum(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): the tasks `agree` and `cluster_sums` in one round."""
     memory, counted = agree(shard, memory, broadcast)

@@ -14,11 +14,15 @@ from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
+from dsfr.training.declaration import array, at_least
 from dsfr.training.ensemble.rule_bases import Base, left_out_predictions, mixture_message, told_base
+from dsfr.training.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
 from dsfr.training.messages import scalar, unpack, unpack_basis
+from dsfr.training.registry import remember, task
 from dsfr.training.rows import ArrayRows
-from dsfr.training.scaling.robust import within_limits
+from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.scaling.survey import Population
+from dsfr.training.semidefinite import GRAM
 from dsfr.training.shard import Purpose, Shard
 
 N_THRESHOLDS = 400
@@ -30,7 +34,20 @@ MOST_REFINEMENTS = 8
 MAX_SCORES = 10_000
 """Labelled rows of an agent that errors are taken of."""
 
+remember(__name__, {"errors": array("e", rules=(at_least(0.0),))})
 
+
+@task(
+    verb="max",
+    stage="averaging",
+    reveals="The largest error on one of the agent's labels. With `uncertainty=True`.",
+    broadcast=MIXTURE_WITH_FACTORS,
+    contributes={"largest": SCORE},
+    needs=("seed",),
+    recalls=(*KEPT_LIMITS, "label_groups"),
+    remembers=("errors",),
+    limited=False,
+)
 def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): absolute leave-one-out errors of the average on the own labels, kept; only the largest is told.
 
@@ -38,20 +55,20 @@ def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     """
     X, y = _labeled_sample(shard, int(memory["seed"]))
     sample = Shard(ArrayRows(X, y), shard.key)
-    _, contribution = within_limits(_left_out_averages)(sample, memory, broadcast)
-    errors = np.abs(y - contribution["averages"])
+    errors = np.abs(y - _left_out_averages(sample.within_limits(memory), memory, broadcast))
     return {**memory, "errors": errors}, {"largest": scalar(errors.max(initial=0.0))}
 
 
-def _left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+def _left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     averages = [Z @ broadcast["shares"] for Z, _ in left_out_predictions(shard, memory, broadcast)]
-    return memory, {"averages": mean + scale * np.concatenate([np.empty(0), *averages])}
+    averaged: Array = mean + scale * np.concatenate([np.empty(0), *averages])
+    return averaged
 
 
 def _labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
     """Labelled rows: all, or `MAX_SCORES` of them at random; unscaled."""
-    n = shard.rows.n_labeled
+    n = shard.n_labeled
     wanted = np.arange(n)
     if n > MAX_SCORES:
         wanted = np.sort(shard.rng(seed, Purpose.SAMPLE, repeat=1).choice(n, MAX_SCORES, replace=False))
@@ -65,11 +82,28 @@ def _labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
     return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="The distribution of the agent's errors: how many lie below thresholds. With `uncertainty=True`.",
+    broadcast={"thresholds": array(N_THRESHOLDS, rules=(ASCENDING,))},
+    contributes={"counts": array(N_THRESHOLDS, rules=(at_least(0.0),))},
+    needs=("errors",),
+    limited=False,
+    distinct=False,
+)
 def tally_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): how many of the errors kept lie at or below each threshold."""
     return memory, {"counts": counts_below(memory["errors"], broadcast["thresholds"])}
 
 
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="Averages of known functions over the agent's rows: products of predictions. With several models.",
+    broadcast=MIXTURE,
+    contributes={"products": array("m", "m", rules=(GRAM,)), "total": array("m"), "n_samples": COUNT},
+)
 def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): products of the predictions of all rule bases with each other, over all own rows."""
     bases = [told_base(broadcast, i) for i in range(len(broadcast["shares"]))]

@@ -20,17 +20,37 @@ from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.declaration import BroadcastError, array, at_least
+from dsfr.training.fields import (
+    COUNT,
+    RANGES,
+    RULES,
+    STRETCH,
+    TARGET,
+    VARIATION,
+    WEIGHT_VECTOR,
+    statistics_fields,
+)
 from dsfr.training.messages import pack, pack_statistics, scalar, told_ranges, unpack_statistics
+from dsfr.training.registry import task
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
 
 
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="As `statistics`, of a polynomial of the features; with fewer labels than terms, nearly the labelled rows. "
+    'Once, with `relevance="evidence"`.',
+    broadcast={**RANGES, **TARGET},
+    contributes=statistics_fields("t"),
+)
 def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): statistics of the terms of a polynomial on the own labelled rows."""
     polynomial, ranges = Polynomial.of(shard.n_features), told_ranges(memory, broadcast)
     if polynomial is None:
-        raise ValueError(f"{shard.n_features} features are too many for a polynomial: nobody should have asked")
+        raise BroadcastError(f"task 'bends' needs fewer features than {shard.n_features}: its polynomial is too long")
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     with single_threaded_blas():
         parts = (
@@ -43,6 +63,13 @@ def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     return memory, pack_statistics(own, with_penalty=False)
 
 
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="Averages of a known function over the agent's rows: squared slopes of a model. With several models.",
+    broadcast={**RULES, **RANGES, "stretch": STRETCH["stretch"], **VARIATION, "weights": WEIGHT_VECTOR},
+    contributes={"squares": array("d", rules=(at_least(0.0),)), "n_samples": COUNT},
+)
 def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared slopes of a model along each feature, over all own rows."""
     rules, ranges, total = Rules.of_arrays(broadcast), told_ranges(memory, broadcast), np.zeros(shard.n_features)

@@ -23,10 +23,14 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
+from dsfr.training.declaration import array
 from dsfr.training.ensemble.relevance import agree_bends, mean_square_slopes, stretch
+from dsfr.training.fields import COUNT, MIXTURE_WITH_FACTORS, SCORE
 from dsfr.training.messages import pack, scalar, unpack
+from dsfr.training.registry import task
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
+from dsfr.training.semidefinite import GRAM
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
 from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
@@ -167,6 +171,20 @@ def _shares(engine: Engine, settings: Settings, population: Population, trained:
     return unpack(LeftOut, engine.sum("stack", told)).shares()
 
 
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="How well the labels of others predict the agent's: products of leave-one-out predictions. With "
+    '`tune="loo"` and several models.',
+    broadcast=MIXTURE_WITH_FACTORS,
+    contributes={
+        "products": array("m", "m", rules=(GRAM,)),
+        "moment": array("m"),
+        "target_square": SCORE,
+        "n": COUNT,
+    },
+    recalls=("label_groups",),
+)
 def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): products of the leave-one-out predictions of all rule bases with each other and the targets."""
     m = len(broadcast["shares"])

@@ -13,12 +13,14 @@ from dsfr.core.penalties.graph_laplacian import laplacian_gram
 from dsfr.core.scaling.affine import scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.component import count, one_of, parameter
+from dsfr.training.declaration import Fields, optional, whole
 from dsfr.training.messages import told_ranges
 from dsfr.training.penalties.penalty import UnlabeledPenalty
-from dsfr.training.rows import collect
 from dsfr.training.shard import Shard
 
 FULL_KERNEL = 0
+MAX_NEIGHBORS = 1000
+"""Neighbours of a row at most: their distances are in memory for all rows."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -40,6 +42,7 @@ class Graph(UnlabeledPenalty):
     shorthand: ClassVar[str] = "graph"
     key: ClassVar[str] = "n_neighbors"
     default_weight: ClassVar[float] = 1e-4
+    fields: ClassVar[Fields] = {"n_neighbors": optional(whole(0, MAX_NEIGHBORS))}
 
     n_neighbors: int = parameter(10, count(1, "a whole number >= 1; 10 is usual"))
     kernel: str = parameter("neighbors", one_of("neighbors", "full"))
@@ -57,5 +60,5 @@ class Graph(UnlabeledPenalty):
 
     def gram(self, shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
         """``H'LH`` of the agent's rows, which are collected in memory for it."""
-        X = scale_features(collect(shard.rows)[0], told_ranges(memory, told))
+        X = scale_features(shard.collected()[0], told_ranges(memory, told))
         return laplacian_gram(X, basis, n_neighbors=None if self.kernel == "full" else self.n_neighbors)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.features.basis import Basis
@@ -14,12 +15,36 @@ from dsfr.core.scaling.affine import scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.component import count, number, one_of, parameter
+from dsfr.training.declaration import Field, Fields, optional
+from dsfr.training.declaration import Rule as ValueRule
+from dsfr.training.declaration import number as real
+from dsfr.training.fields import FLAG, SMALL_OR_LARGE
 from dsfr.training.messages import scalar, told_ranges
 from dsfr.training.penalties.penalty import UnlabeledPenalty
-from dsfr.training.rows import pick
 from dsfr.training.shard import Purpose, Shard
+from dsfr.training.symbols import Sizes, size_of
 
 AS_MANY_AS_ROWS = -1
+"""Number of pairs that stands for the number of unlabelled rows, up to a maximum."""
+MAX_PAIRS = 1_000_000
+"""Pairs of unlabelled rows that an agent draws at most."""
+MAX_PAIR_WORK = 1e12
+"""Pairs times squared weights at most: the multiplications of their Gram matrix."""
+
+
+def _pairs_are_affordable(values: npt.NDArray[Any], bundle: Bundle, sizes: Sizes) -> bool:
+    n_pairs = int(values)
+    if n_pairs == AS_MANY_AS_ROWS:
+        return True
+    n_weights = size_of("p", sizes) or int(bundle.get("n_nodes", np.asarray(1)))
+    return 1 <= n_pairs <= MAX_PAIRS and float(n_pairs) * n_weights**2 <= MAX_PAIR_WORK
+
+
+PAIRS = ValueRule(
+    f"{AS_MANY_AS_ROWS} (as many as rows) or 1 to {MAX_PAIRS}, and times the squared number of weights at most "
+    f"{MAX_PAIR_WORK:g}",
+    _pairs_are_affordable,
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -46,6 +71,11 @@ class ICR(UnlabeledPenalty):
     key: ClassVar[str] = "n_pairs"
     default_weight: ClassVar[float] = 0.1
     is_drawn: ClassVar[bool] = True
+    fields: ClassVar[Fields] = {
+        "n_pairs": optional(Field((), (PAIRS,), "int64")),
+        "mix_concentration": replace(real(*SMALL_OR_LARGE), beside="n_pairs"),
+        "near": optional(FLAG, beside="n_pairs"),
+    }
 
     n_pairs: int | None = parameter(
         None, count(1, "a whole number >= 1, or None for as many as unlabelled rows", or_none=True)
@@ -92,7 +122,7 @@ class ICR(UnlabeledPenalty):
         near = self.has_near_pairs and n_unlabeled > 0
         pool = rng.integers(n_unlabeled, size=POOL_ROWS) if near else np.empty(0, dtype=np.int64)
         wanted, pairs, pool = pairs.compact(pool)
-        X = scale_features(pick(shard.rows, wanted, unlabeled=True), told_ranges(memory, told))
+        X = scale_features(shard.picked(wanted, unlabeled=True), told_ranges(memory, told))
         factor = draw.weight(n_unlabeled)
         with single_threaded_blas():
             if near:

@@ -12,6 +12,8 @@ from dsfr.core.arrays import Array
 from dsfr.core.features.basis import Basis
 from dsfr.storage.bundles import Bundle
 from dsfr.training.component import Component, number, parameter
+from dsfr.training.declaration import Fields
+from dsfr.training.fields import PENALTY
 from dsfr.training.shard import Shard
 
 
@@ -26,9 +28,15 @@ class UnlabeledPenalty(Component):
     argument: ClassVar[str] = "unlabeled"
     key: ClassVar[str] = ""
     """Name of an array of the message that no other penalty uses; its presence announces this penalty."""
+    fields: ClassVar[Fields] = {}
+    """Arrays of the message with their shapes and ranges, optional all: agents check broadcasts against them."""
     default_weight: ClassVar[float] = 0.0
     is_drawn: ClassVar[bool] = False
     """Whether ``P`` is random, so that it can be drawn again."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        PENALTY.update(cls.fields)
 
     weight: float | None = parameter(
         None,

@@ -9,20 +9,21 @@ more to the squared error than half an interquartile range squared for every lab
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import wraps
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dsfr.core.arrays import CHUNK_ROWS, Array, row_blocks
 from dsfr.core.scaling.affine import Ranges, scale_features
-from dsfr.core.scaling.quantiles import MAX_ROUNDS, Brackets, counts_below
-from dsfr.engines import Engine, Task
+from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, counts_below
+from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
+from dsfr.training.declaration import array, at_least, not_below, optional
+from dsfr.training.fields import ASCENDING, COUNT
 from dsfr.training.messages import scalar
-from dsfr.training.rows import LimitedRows
+from dsfr.training.registry import remember, task
 from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
-from dsfr.training.shard import Shard
+from dsfr.training.shard import LIMITS, Shard
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
@@ -37,24 +38,37 @@ UNSEEN = 0.1
 """How far it is followed at most beyond all rows there are, in units of their range."""
 ODD = 100.0
 """Distances between the limits by which a target beyond them is worth a warning."""
-LIMITS = ("limit_low", "limit_high", "target_limits")
+LIMIT_FIELDS = {
+    "limit_low": array("d"),
+    "limit_high": array("d", rules=(not_below("limit_low"),)),
+    "target_limits": array(2, rules=(ASCENDING,)),
+}
+KEPT_LIMITS = remember(
+    __name__,
+    {
+        "limit_low": optional(LIMIT_FIELDS["limit_low"]),
+        "limit_high": replace(LIMIT_FIELDS["limit_high"], beside="limit_low"),
+        "target_limits": replace(LIMIT_FIELDS["target_limits"], beside="limit_low"),
+    },
+)
 
 
-def within_limits(task: Task) -> Task:
-    """The same task on rows within the limits, once there are any."""
-
-    @wraps(task)
-    def limited(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-        known = {**memory, **broadcast}
-        if LIMITS[0] not in known:
-            return task(shard, memory, broadcast)
-        low, high, target = (known[name] for name in LIMITS)
-        rows = LimitedRows(shard.rows, Ranges(low, high), target)
-        return task(replace(shard, rows=rows), memory, broadcast)
-
-    return limited
-
-
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="The distribution of every feature and of the target, one column at a time; a lone value far off can be "
+    'found exactly. With `scaling="robust"`.',
+    broadcast={
+        "thresholds": array(2, "d", N_THRESHOLDS, rules=(ASCENDING,)),
+        "target_thresholds": array(2, N_THRESHOLDS, rules=(ASCENDING,)),
+    },
+    contributes={
+        "counts": array(2, "d", N_THRESHOLDS, rules=(at_least(0.0),)),
+        "target_counts": array(2, N_THRESHOLDS, rules=(at_least(0.0),)),
+        "n_samples": COUNT,
+        "n_labeled": COUNT,
+    },
+)
 def tally(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): how many values of each feature, and of the target, lie at or below each threshold."""
     thresholds, target = broadcast["thresholds"], broadcast["target_thresholds"]
@@ -64,10 +78,18 @@ def tally(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
         target_counts += [counts_below(known, row) for row in target]
         for j in range(shard.n_features):
             counts[:, j] += [counts_below(X[:, j], row) for row in thresholds[:, j]]
-    n_samples, n_labeled = scalar(shard.n_samples), scalar(shard.rows.n_labeled)
+    n_samples, n_labeled = scalar(shard.n_samples), scalar(shard.n_labeled)
     return memory, {"counts": counts, "target_counts": target_counts, "n_samples": n_samples, "n_labeled": n_labeled}
 
 
+@task(
+    verb="sum",
+    stage="survey",
+    reveals='Mean and deviation of the agent\'s features. With `scaling="robust"`.',
+    broadcast=LIMIT_FIELDS,
+    contributes={"total": array("d"), "square": array("d", rules=(at_least(0.0),)), "n_samples": COUNT},
+    remembers=LIMITS,
+)
 def spread_within(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the limits; add up the features within them, and their squares, in units of the limits."""
     limits = Ranges(broadcast["limit_low"], broadcast["limit_high"])

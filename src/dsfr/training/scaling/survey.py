@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,15 +14,29 @@ from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.distinct_rows import NOTES, distinct_shard
+from dsfr.training.declaration import array, at_least, optional
+from dsfr.training.distinct_rows import NOTES
+from dsfr.training.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
 from dsfr.training.messages import scalar
+from dsfr.training.registry import OTHER, remember, task
 from dsfr.training.shard import Purpose, Shard
+from dsfr.training.symbols import MAX_WEIGHTS
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
 
-MAX_WEIGHTS = 5000
-"""Systems of more weights would take more than 0.2 GB each, several times at every agent."""
+KEPT_RANGES = remember(__name__, RANGES)
+KEPT_SCALING = (*remember(__name__, {"seed": SEED}), *KEPT_RANGES)
+"""What later tasks need of the survey: seed and ranges."""
+MEASURED = {
+    "high": optional(array("d")),
+    "minus_low": replace(array("d"), beside="high"),
+    "n_features": COUNT,
+    "target_high": array(1),
+    "minus_target_low": array(1),
+    "ticket": COUNT,
+}
+"""What `measure` contributes: without the ranges of features where these are declared."""
 
 FEW_ROWS, FEW_RULES = 2, 10
 """Rows per rule up to which there are too many rules: the width of such a cluster is the distance of two rows. Ten
@@ -44,18 +58,40 @@ class Population:
     """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
 
 
+@task(
+    verb="sum",
+    stage=OTHER,
+    reveals="Whether rows have changed since a checkpoint: number of rows and labels, and a checksum.",
+    broadcast={},
+    contributes={"rows": array(3, rules=(at_least(0.0),))},
+    limited=False,
+    distinct=False,
+)
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
     crc = 0
     for X, y in shard.batches():
         crc = zlib.crc32(y.tobytes(), zlib.crc32(X.tobytes(), crc))
-    return memory, {"rows": np.array([shard.n_samples, shard.rows.n_labeled, crc], dtype=np.float64)}
+    return memory, {"rows": np.array([shard.n_samples, shard.n_labeled, crc], dtype=np.float64)}
 
 
+# Begins a training: limits of an earlier one do not hold, and notes on duplicates only if this one has made them.
+@task(
+    verb="max",
+    stage="survey",
+    reveals="Extremes of single rows: lowest and highest value of every feature and of the target, and the number of "
+    "rows. With declared `feature_ranges`, those of features are not sent.",
+    broadcast={"seed": SEED, "declared": optional(FLAG), "distinct": optional(FLAG)},
+    contributes=MEASURED,
+    recalls=NOTES,
+    remembers=("seed",),
+    limited=False,
+    distinct=False,
+)
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
     notes = {name: memory[name] for name in NOTES if name in memory} if "distinct" in broadcast else {}
-    shard = distinct_shard(shard, notes)
+    shard = shard.without_duplicates(notes)
     ranges, target = Ranges.none(shard.n_features), Ranges.none(1)
     for X, y in shard.batches():
         for part in each_chunk(lambda chunk, X=X: Ranges.of(X[chunk]), len(X), SUM_ROWS):  # type: ignore[misc]
@@ -73,6 +109,14 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
     return {"seed": broadcast["seed"], **notes}, contribution
 
 
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="Number of rows and labels, mean and deviation of the agent's targets.",
+    broadcast={**RANGES, **TARGET_RANGE},
+    contributes=COUNTS,
+    remembers=("low", "high"),
+)
 def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the common ranges; count rows and add up targets about their common middle."""
     origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
@@ -86,6 +130,14 @@ def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     return {**memory, "low": broadcast["low"], "high": broadcast["high"]}, contribution
 
 
+@task(
+    verb="max",
+    stage="survey",
+    reveals="Size of the largest agent present, with a random fraction; if an agent has left.",
+    broadcast={},
+    contributes={"ticket": COUNT},
+    needs=("seed",),
+)
 def draw_ticket(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): the ticket alone, should the holder of the highest one have gone."""
     return memory, {"ticket": scalar(_ticket(shard, int(memory["seed"])))}

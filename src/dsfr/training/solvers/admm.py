@@ -11,7 +11,7 @@ from dsfr.core.arrays import Array
 from dsfr.engines import Engine
 from dsfr.training.clustering import dfcm
 from dsfr.training.component import TRUE_OR_FALSE, Rule, number, one_of, parameter
-from dsfr.training.legs import Leg, Shape, leg
+from dsfr.training.legs import Leg, Shape
 from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
@@ -111,17 +111,18 @@ class ADMM(IterativeSolver):
 
     def center_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Messages of DFCM."""
-        mix = _mean_mix(rounds, dfcm.MEMORY if self.acceleration else 0)
-        up = 2 * shape.centers + (mix + 1) + shape.cluster_sums + 2
-        yield leg("cluster_consensus", "sum", rounds, shape.centers + 2 + mix, up, exact=False)
+        memory = dfcm.MEMORY if self.acceleration else 0
+        yield shape.leg("cluster_consensus", rounds, n_mixed=_mean_mix(rounds, memory), exact=memory == 0)
 
     def weight_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Messages of DICR."""
-        p, redraw = shape.n_weights, int(self.refresh_pairs)
-        typical = 3 if self.fixed_penalty is None and shape.has_rules else 0
-        yield leg("prepare_weights", "sum", 1, shape.problem + 1 + typical, 2)
-        mix = _mean_mix(rounds, dicr.MEMORY if self.acceleration and not redraw else 0)
-        yield leg("weight_consensus", "sum", rounds, p + 3 + mix + redraw, 2 * p + (mix + 1) + 2, exact=False)
+        preconditioned = self.fixed_penalty is None and shape.has_rules
+        sent, answered = ({"ridge_share"}, {"size"}) if preconditioned else (set[str](), set[str]())
+        yield shape.leg("prepare_weights", 1, sent=shape.problem | sent, answered=answered)
+        memory = dicr.MEMORY if self.acceleration and not self.refresh_pairs else 0
+        redraw = {"redraw"} if self.refresh_pairs else set[str]()
+        n_mixed = _mean_mix(rounds, memory)
+        yield shape.leg("weight_consensus", rounds, sent=redraw, n_mixed=n_mixed, exact=memory == 0)
 
 
 def _is_drawn(penalty: UnlabeledPenalty | None) -> bool:

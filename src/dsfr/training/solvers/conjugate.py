@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dsfr.training.legs import Leg, Shape, leg
+from dsfr.training.legs import Leg, Shape
 from dsfr.training.solvers.solver import IterativeSolver
 from dsfr.training.weights.conjugate_residuals import conjugate_residual_weights
 from dsfr.training.weights.problem import Problem, Solution
@@ -38,6 +38,5 @@ class Conjugate(IterativeSolver):
 
     def weight_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """A gradient every round."""
-        p = shape.n_weights
-        yield leg("first_gradient", "sum", 1, shape.problem + 1, p + 1)
-        yield leg("weight_gradient", "sum", rounds - 1, p, p + 1)
+        yield shape.leg("first_gradient", 1, sent=shape.problem)
+        yield shape.leg("weight_gradient", rounds - 1)

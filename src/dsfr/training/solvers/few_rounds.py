@@ -11,7 +11,7 @@ from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.engines import Engine
 from dsfr.training.clustering.few_rounds import N_REFINEMENTS, few_rounds_rules
 from dsfr.training.component import Rule, only
-from dsfr.training.legs import Leg, Shape, leg
+from dsfr.training.legs import Leg, Shape
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.scalings import Scaling
 from dsfr.training.scaling.survey import Population, warn_of_many_rules
@@ -71,10 +71,9 @@ class FewRounds(Solver):
 
     def basis_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Ranges, local centers, and two refinements, the first along with the counts."""
-        look = 2 * shape.n_features + 2
         yield next(shape.survey_legs())
-        yield leg("local_clusters", "gather", 1, look + 5, shape.centers + shape.n_rules)
-        yield leg("count_and_sum", "sum", 1, look + shape.centers, 4 + shape.cluster_sums)
+        yield shape.leg("local_clusters", 1)
+        yield shape.leg("count_and_sum", 1)
         yield from self.center_legs(shape, N_REFINEMENTS - 1)
 
     def weight_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:

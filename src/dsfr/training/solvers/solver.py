@@ -11,7 +11,7 @@ from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.engines import Engine
 from dsfr.training.clustering.clusters import agree_rules, summed_centers
 from dsfr.training.component import Component, Rule, count, number, only, parameter
-from dsfr.training.legs import Leg, Shape, leg
+from dsfr.training.legs import Leg, Shape
 from dsfr.training.rounds import WAIT_FOR_ABSENT, Observer
 from dsfr.training.scaling.robust import agree_scaling
 from dsfr.training.scaling.survey import FEW_ROWS, Population, warn_of_many_rules
@@ -94,12 +94,12 @@ class Solver(Component):
     def basis_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Messages until there are centers."""
         yield from shape.survey_legs()
-        yield leg("start_centers", "gather", 1, 5, shape.centers, everybody_answers=False)
+        yield shape.leg("start_centers", 1, everybody_answers=False)
         yield from self.center_legs(shape, rounds)
 
     def center_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Messages of `agree_centers`."""
-        yield leg("cluster_sums", "sum", rounds, shape.centers, shape.cluster_sums)
+        yield shape.leg("cluster_sums", rounds)
 
     def weight_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Messages of `agree_weights`."""

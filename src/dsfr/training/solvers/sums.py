@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dsfr.training.component import one_of, parameter
-from dsfr.training.legs import Leg, Shape, leg
+from dsfr.training.legs import Leg, Shape
 from dsfr.training.solvers.solver import IterativeSolver
 from dsfr.training.weights.problem import Problem, Solution
 from dsfr.training.weights.summed import summed_weights
@@ -15,9 +15,8 @@ from dsfr.training.weights.summed import summed_weights
 
 def statistics_legs(shape: Shape) -> Iterator[Leg]:
     """One round of summed statistics."""
-    p = shape.n_weights
-    matrices = 2 if shape.penalty else 1
-    yield leg("statistics", "sum", 1, shape.problem, matrices * p * (p + 1) // 2 + 2 * p + 3)
+    answered = {"unlabeled_gram"} if shape.settings.unlabeled is not None else set[str]()
+    yield shape.leg("statistics", 1, sent=shape.problem, answered=answered)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -22,12 +22,14 @@ from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.fixed_point import forget
+from dsfr.training.declaration import array, number
+from dsfr.training.fields import UNLABELED_WEIGHT, WEIGHT_VECTOR, problem_fields
 from dsfr.training.messages import pack, scalar, unpack, unpack_basis
+from dsfr.training.registry import forget, task
 from dsfr.training.rounds import WEIGHTS, Observer, Patience
-from dsfr.training.scaling.survey import Population
+from dsfr.training.scaling.survey import KEPT_SCALING, Population
 from dsfr.training.shard import Purpose, Shard
-from dsfr.training.weights.statistics import own_statistics
+from dsfr.training.weights.statistics import KEPT_QUADRATIC, own_statistics
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
@@ -36,12 +38,32 @@ FLOOR = 1e-10
 """Least curvature of the preconditioner, relative to the mean: it must be definite, however small the ridge."""
 
 
+GRADIENT = {"gradient": array("p"), "objective": number()}
+
+
+@task(
+    verb="sum",
+    stage="statistics",
+    reveals="`-b_l`, the gradient for weights of zero, and the sum of the agent's squared targets; see below.",
+    broadcast=problem_fields({"unlabeled_weight": UNLABELED_WEIGHT}),
+    contributes=GRADIENT,
+    needs=KEPT_SCALING,
+    remembers=KEPT_QUADRATIC,
+)
 def first_gradient(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): compute the own statistics and keep them; gradient and objective for weights of zero."""
     own = own_statistics(shard, memory, broadcast).quadratic(float(broadcast["unlabeled_weight"]))
     return {**forget(memory), **pack(own)}, gradient_of(own, np.zeros_like(own.moment))
 
 
+@task(
+    verb="sum",
+    stage="weights",
+    reveals="A gradient at a point that the coordinator chose, every round; see below.",
+    broadcast={"weights": WEIGHT_VECTOR},
+    contributes=GRADIENT,
+    needs=KEPT_QUADRATIC,
+)
 def weight_gradient(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): gradient and objective for some weights."""
     return memory, gradient_of(unpack(Quadratic, memory), broadcast["weights"])

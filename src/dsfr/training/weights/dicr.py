@@ -7,7 +7,7 @@ are the weights, as in the paper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -32,14 +32,30 @@ from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.fixed_point import Iteration, forget, recall, remember
-from dsfr.training.messages import pack, scalar, unpack, unpack_basis
-from dsfr.training.penalties import penalty_in
+from dsfr.training.declaration import Fields, above, array, number, optional, whole, within
+from dsfr.training.fields import (
+    BASIS,
+    CURVATURES,
+    FAR,
+    ITERATION,
+    MAX_ROUNDS,
+    POSITIVE,
+    PROBLEM,
+    SCORE,
+    TYPICAL_AGENT,
+    UNLABELED_WEIGHT,
+    problem_fields,
+)
+from dsfr.training.fixed_point import KEPT, Iteration, keep_image, kept_fields, recall
+from dsfr.training.messages import KEPT_BASIS, pack, scalar, unpack, unpack_basis
+from dsfr.training.penalties import ICR, penalty_in
+from dsfr.training.registry import KEYS, forget, remember, task
 from dsfr.training.rounds import WEIGHTS, Observer, Patience
+from dsfr.training.scaling.survey import KEPT_RANGES, KEPT_SCALING
 from dsfr.training.shard import Shard
-from dsfr.training.weights.conjugate_residuals import gradient_of, preconditioner_of_rules, weighted_pairs
+from dsfr.training.weights.conjugate_residuals import GRADIENT, gradient_of, preconditioner_of_rules, weighted_pairs
 from dsfr.training.weights.problem import Problem
-from dsfr.training.weights.statistics import own_statistics
+from dsfr.training.weights.statistics import KEPT_QUADRATIC, own_statistics
 
 if TYPE_CHECKING:
     from dsfr.training.solvers import ADMM
@@ -50,15 +66,64 @@ MAX_BALANCING = 200
 """Rounds in which residual balancing may change the penalty: for ever, it need not converge."""
 
 
+_DRAWN_BY = {**ICR.fields, **{name: PROBLEM[name] for name in ("stretch", "variation")}}
+_PAIRS = {name: replace(field, beside="") for name, field in _DRAWN_BY.items()} | {"unlabeled_weight": UNLABELED_WEIGHT}
+KEPT_PAIRS = remember(__name__, {"gram": array("p", "p"), **_PAIRS}, transient=True)
+"""What new pairs are drawn by, and added to."""
+KEPT_FACTOR = remember(__name__, {"weight_penalty": POSITIVE, "weight_factor": array("p", "p")}, transient=True)
+"""The factor of the agent's own system, and the penalty it is of."""
+NEEDED_TO_REDRAW: Fields = {
+    **{
+        name: replace(KEYS[name].field, beside="redraw", is_optional=False)
+        for name in (*KEPT_SCALING, "gram", "unlabeled_weight", "n_pairs", "mix_concentration")
+    },
+    **{name: replace(BASIS[name], beside="redraw") for name in ("centers", "widths")},
+}
+
+
+@task(
+    verb="sum",
+    stage="statistics",
+    reveals="How much the agent's rows determine: size and mean curvature of `A_l` in the common preconditioned "
+    "coordinates; without a preconditioner, "
+    'its extreme eigenvalues. With `solver="admm"` for weights.',
+    broadcast=problem_fields({**TYPICAL_AGENT, "unlabeled_weight": UNLABELED_WEIGHT}),
+    contributes=CURVATURES,
+    needs=KEPT_SCALING,
+    remembers=(*KEPT_QUADRATIC, "root", *KEPT_BASIS, *KEPT_PAIRS, *KEPT_RANGES),
+)
 def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): compute the own statistics and keep them; tell only how strongly they are curved."""
     own = own_statistics(shard, memory, broadcast)
     preconditioner = _preconditioner(broadcast, int(memory["seed"]))
     quadratic = own.quadratic(float(broadcast["unlabeled_weight"]))
-    kept = {**forget(memory), **broadcast, **pack(quadratic), "gram": own.gram, "root": preconditioner.root}
+    told = {name: broadcast[name] for name in (*KEPT_BASIS, *KEPT_PAIRS, *KEPT_RANGES) if name in broadcast}
+    kept = {**forget(memory), **told, **pack(quadratic), "gram": own.gram, "root": preconditioner.root}
     return kept, _extent(quadratic.curvature, preconditioner if "ridge_share" in broadcast else None)
 
 
+@task(
+    verb="sum",
+    stage="weights",
+    reveals="A vector in the place of weights and a gradient at a point that the coordinator chose, every round; see "
+    'below. With `solver="admm"` for weights.',
+    broadcast={
+        "consensus": array("p", rules=(within(-FAR, FAR),)),
+        "penalty": POSITIVE,
+        "relaxation": number(above(0.0), within(0.0, 2.0)),
+        **ITERATION,
+        "redraw": optional(whole(1, MAX_ROUNDS)),
+    },
+    contributes={"image": array("p"), "products": array("r+1"), **GRADIENT, "primal_square": SCORE},
+    needs={**{name: KEYS[name].field for name in (*KEPT_QUADRATIC, "root")}, **NEEDED_TO_REDRAW},
+    recalls={
+        **kept_fields("p"),
+        "weight_penalty": POSITIVE,
+        "weight_factor": replace(array("p", "p"), beside="weight_penalty"),
+        **{name: KEYS[name].field for name in (*KEPT_BASIS, "near", "stretch", "variation")},
+    },
+    remembers=(*KEPT, *KEPT_FACTOR, "curvature"),
+)
 def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): one round of DICR, paper Algorithm 2; consensus and state are coordinates of the preconditioner.
 
@@ -71,13 +136,13 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     state = recall(memory, broadcast)
     if state is None:
         state = np.zeros_like(consensus)
-    state = rescaled(state, consensus, float(memory.get("penalty", broadcast["penalty"])) / penalty)
+    state = rescaled(state, consensus, float(memory.get("weight_penalty", broadcast["penalty"])) / penalty)
     memory = _factorized(memory, penalty)
     quadratic, preconditioner = unpack(Quadratic, memory), Preconditioner(memory["root"])
     pull = penalty * preconditioner.pull(2.0 * consensus - state)
-    copy = preconditioner.coordinates(local_weights(memory["factor"], quadratic.moment, pull))
+    copy = preconditioner.coordinates(local_weights(memory["weight_factor"], quadratic.moment, pull))
     image = state + float(broadcast["relaxation"]) * (copy - consensus)
-    memory, products = remember(memory, broadcast, state, image)
+    memory, products = keep_image(memory, broadcast, state, image)
     contribution = {
         "image": image,
         "products": products,
@@ -226,12 +291,12 @@ def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
     """New pairs as Algorithm 2 has them; the factor is of the old ones and goes."""
     gaps = penalty_in(memory).gram(shard, memory, memory, unpack_basis(memory), repeat=round_number)
     curvature = memory["gram"] + float(memory["unlabeled_weight"]) * gaps
-    kept = {name: array for name, array in memory.items() if name != "factor"}
+    kept = {name: array for name, array in memory.items() if name != "weight_factor"}
     return {**kept, "curvature": curvature}
 
 
 def _factorized(memory: Bundle, penalty: float) -> Bundle:
-    if "factor" in memory and float(memory["penalty"]) == penalty:
+    if "weight_factor" in memory and float(memory["weight_penalty"]) == penalty:
         return memory
     factor = cholesky(memory["curvature"] + penalty * Preconditioner(memory["root"]).matrix)
-    return {**memory, "factor": factor, "penalty": scalar(penalty)}
+    return {**memory, "weight_factor": factor, "weight_penalty": scalar(penalty)}

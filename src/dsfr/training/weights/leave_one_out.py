@@ -18,7 +18,12 @@ from dsfr.core.solve.leave_one_out import Together, left_out_residuals
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
+from dsfr.training.declaration import Rule, array, at_least
+from dsfr.training.distinct_rows import rows_of_groups
+from dsfr.training.fields import STATISTICS, problem_fields
 from dsfr.training.messages import pack_statistics, told_ranges, unpack_basis, unpack_statistics
+from dsfr.training.registry import task
+from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
 
 COARSE = 7
@@ -28,8 +33,23 @@ FINE = 5
 HOPELESS = 1e300
 """Error of values for which the system cannot be solved."""
 TOTAL = "total_"
+_RIDGES = Rule("positive in its second column, the ridges", lambda values, *_: bool((values[:, 1] > 0.0).all()))
 
 
+@task(
+    verb="sum",
+    stage="statistics",
+    reveals='How well the labels of others predict the agent\'s: squared leave-one-out errors. With `tune="loo"`.',
+    broadcast=problem_fields(
+        {
+            **{TOTAL + name: field for name, field in STATISTICS.items()},
+            "candidates": array("c", 2, rules=(at_least(0.0), _RIDGES)),
+        }
+    ),
+    contributes={"errors": array("c", rules=(at_least(0.0),))},
+    needs=KEPT_RANGES,
+    recalls=("label_groups",),
+)
 def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared leave-one-out errors of the own labels, for every candidate."""
     packed = {name.removeprefix(TOTAL): array for name, array in broadcast.items() if name.startswith(TOTAL)}
@@ -78,7 +98,8 @@ class LabelGroups:
         size = np.bincount(groups).astype(np.float64)
         sums = np.zeros((len(size), weights.shape[1]))
         for H, y in labeled_blocks(shard, memory, broadcast):
-            np.add.at(sums, groups[passed : passed + len(y)], y[:, None] - H @ weights)
+            own = rows_of_groups(groups, passed, passed + len(y))
+            np.add.at(sums, own, y[:, None] - H @ weights)
             passed += len(y)
         return cls(groups, size, sums)
 

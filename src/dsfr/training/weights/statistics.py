@@ -7,11 +7,28 @@ from dataclasses import replace
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.declaration import array
+from dsfr.training.fields import SCORE, STATISTICS, problem_fields
 from dsfr.training.messages import pack_statistics, told_ranges, unpack_basis
 from dsfr.training.penalties import NO_PENALTY, penalty_in
+from dsfr.training.registry import remember, task
+from dsfr.training.scaling.survey import KEPT_SCALING
 from dsfr.training.shard import Shard
 
+KEPT_QUADRATIC = remember(__name__, {"curvature": array("p", "p"), "moment": array("p"), "constant": SCORE})
+"""The agent's own objective, see `Quadratic`."""
+remember(__name__, {"root": array("p", "p")})
 
+
+@task(
+    verb="sum",
+    stage="statistics",
+    reveals="Everything the model depends on: `A = H'H`, the Gram matrix of the penalty, `b = H'y`. With fewer labels "
+    "than weights, nearly the labelled rows.",
+    broadcast=problem_fields({}),
+    contributes=STATISTICS,
+    needs=KEPT_SCALING,
+)
 def statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): the agent's part of all statistics."""
     with_penalty = penalty_in(broadcast) != NO_PENALTY

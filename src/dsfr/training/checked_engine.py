@@ -1,0 +1,82 @@
+"""The coordinator's side of the check: totals and gathered contributions are as their tasks declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dsfr.engines import Engine
+from dsfr.engines.ledger import Ledger
+from dsfr.storage.bundles import Bundle
+from dsfr.training.declaration import ContributionError
+from dsfr.training.registry import REGISTRY
+from dsfr.training.symbols import Sizes
+
+
+def checked(engine: Engine) -> Engine:
+    """The same engine, whose reductions are checked."""
+    return CheckedEngine(engine)
+
+
+class CheckedEngine:
+    """An engine that refuses totals which no agents can have contributed, see `Declared.check_contribution`."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents, present or not."""
+        return int(self._engine.n_agents)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of all agents."""
+        return tuple(self._engine.agents)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Names of the agents whose answers counted in the last round."""
+        return tuple(self._engine.present)
+
+    @property
+    def own_agents(self) -> tuple[str, ...]:
+        """Names of the agents of this process."""
+        return tuple(self._engine.own_agents)
+
+    @property
+    def has_coordinator(self) -> bool:
+        """Whether one process knows the reductions; else every agent does."""
+        return bool(self._engine.has_coordinator)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been sent so far."""
+        ledger: Ledger = self._engine.ledger
+        return ledger
+
+    def sum(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise sum of the contributions of all agents."""
+        return self._checked(task, broadcast, self._engine.sum(task, broadcast))
+
+    def max(self, task: str, broadcast: Bundle) -> Bundle:
+        """Elementwise maximum of the contributions of all agents."""
+        return self._checked(task, broadcast, self._engine.max(task, broadcast))
+
+    def gather(self, task: str, broadcast: Bundle) -> list[Bundle]:
+        """Every non-empty contribution by itself."""
+        answers: list[Bundle] = self._engine.gather(task, broadcast)
+        names = (
+            self.present if len(self.present) == len(answers) else ("one of " + ", ".join(self.present),) * len(answers)
+        )
+        for name, answer in zip(names, answers, strict=True):
+            try:
+                self._checked(task, broadcast, answer)
+            except ContributionError as error:
+                raise ContributionError(f"agent {name!r}: {error}") from None
+        return answers
+
+    def _checked(self, task: str, broadcast: Bundle, total: Bundle) -> Bundle:
+        declared, sizes = REGISTRY[task], Sizes()
+        declared.sent.problem(broadcast, sizes, values=False)
+        declared.check_contribution(total, sizes)
+        return total

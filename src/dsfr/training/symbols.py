@@ -1,0 +1,87 @@
+"""Symbols in the shapes of messages: their largest values, and formulas in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from dsfr.core.relevance.polynomial import MOST_TERMS, Polynomial
+
+MOST_MODELS = 30
+"""Rule bases of an ensemble at most."""
+MAX_WEIGHTS = 5000
+"""Systems of more weights would take more than 0.2 GB each, several times at every agent."""
+MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
+MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40}
+"""Largest value of every free symbol: features, rules, hidden nodes, weights, rule bases, candidates, rounds that
+acceleration combines or agents remember, errors that an agent keeps, labelled rows that are left out in groups, places
+in a table of hashes, and bytes with a bit for every row."""
+MAY_BE_EMPTY = ("e", "g")
+"""Symbols that may be 0."""
+Sizes: TypeAlias = dict[str, int]
+"""Values of the symbols that are known so far."""
+Shape: TypeAlias = tuple[int | str, ...]
+
+
+def size_of(symbol: int | str, sizes: Mapping[str, int]) -> int | None:
+    """Value of a symbol or of a formula in symbols; None while it is free."""
+    if isinstance(symbol, int):
+        return symbol
+    if symbol in sizes:
+        return sizes[symbol]
+    name, _, member = symbol.partition("_")
+    if name == "p":
+        return _weights(sizes, f"_{member}" if member else "")
+    formula = _FORMULAS.get(symbol)
+    if formula is None:
+        return None
+    known = [size_of(part, sizes) for part in formula[0]]
+    return None if None in known else formula[1](*known)
+
+
+def largest_sizes(n_features: int) -> Sizes:
+    """The largest value of every symbol for so many features."""
+    rules = max(MAX_WEIGHTS // (n_features + 1), 1)
+    sizes = {**MOST, "d": n_features, "k": rules}
+    members = range(MOST_MODELS)
+    return sizes | {f"k_{i}": rules for i in members} | {f"p_{i}": MAX_WEIGHTS for i in members}
+
+
+def _weights(sizes: Mapping[str, int], member: str) -> int | None:
+    """Weights of a basis: of rules k(d + 1), of hidden nodes one each."""
+    if f"h{member}" in sizes:
+        return sizes[f"h{member}"]
+    rules, features = sizes.get(f"k{member}"), sizes.get("d")
+    return None if rules is None or features is None else rules * (features + 1)
+
+
+def _terms(n_features: int) -> int:
+    polynomial = Polynomial.of(n_features) if n_features <= MOST_TERMS else None
+    return 0 if polynomial is None else polynomial.n_outputs
+
+
+_FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., int]]] = {
+    "d+1": (("d",), lambda d: d + 1),
+    "2kd": (("k", "d"), lambda k, d: 2 * k * d),
+    "p(p+1)/2": (("p",), lambda p: p * (p + 1) // 2),
+    "t": (("d",), _terms),
+    "t(t+1)/2": (("t",), lambda t: t * (t + 1) // 2),
+    "r+1": (("r",), lambda r: r + 1),
+}
+"""Formulas that shapes may have; t is the number of terms of the polynomial in d features."""
+
+
+def most_of(symbol: str, sizes: Sizes) -> int:
+    """Largest value of a free symbol: so many rules that their weights are not too many."""
+    name = symbol.partition("_")[0]
+    return max(MAX_WEIGHTS // (sizes["d"] + 1), 1) if name == "k" and "d" in sizes else MOST.get(name, MAX_WEIGHTS**2)
+
+
+def contradiction(sizes: Sizes) -> str | None:
+    """Rules and weights that do not belong to each other, or None."""
+    for symbol in [symbol for symbol in sizes if symbol.partition("_")[0] == "p"]:
+        _, _, member = symbol.partition("_")
+        expected = _weights(sizes, f"_{member}" if member else "")
+        if expected is not None and expected != sizes[symbol]:
+            return f"arrays are of {sizes[symbol]} weights, and their basis has {expected}"
+    return None

@@ -1,0 +1,74 @@
+"""All tasks of a training: the one place where every module that declares any is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dsfr.engines import Tasks
+from dsfr.storage.bundles import Bundle
+from dsfr.training import duplicates, shared_rows
+from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
+from dsfr.training.declaration import Fields
+from dsfr.training.ensemble import calibration, relevance, rule_bases
+from dsfr.training.registry import REGISTRY
+from dsfr.training.scaling import robust, survey
+from dsfr.training.shard import Shard
+from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, statistics
+
+MODULES = (
+    duplicates,
+    shared_rows,
+    survey,
+    robust,
+    clusters,
+    cluster_sums,
+    dfcm,
+    few_rounds,
+    statistics,
+    conjugate_residuals,
+    dicr,
+    leave_one_out,
+    relevance,
+    rule_bases,
+    calibration,
+)
+"""Modules that declare tasks, in the order in which a training uses them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTask:
+    """A task by its name: runs it if what comes in is as declared, and passes on only what is as declared.
+
+    Pickled as the name alone, so that workers of a cluster use their own declarations.
+    """
+
+    name: str
+
+    def __call__(self, shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+        """Memory and contribution of an agent."""
+        return REGISTRY[self.name].run(shard, memory, broadcast)
+
+
+_ORDER = [module.__name__ for module in MODULES]
+TASKS: Tasks = {
+    name: CheckedTask(name)
+    for name in sorted(REGISTRY, key=lambda name: _ORDER.index(REGISTRY[name].function.__module__))
+}
+"""Everything an agent can be asked to do."""
+
+
+def privacy_table() -> str:
+    """The table of ``docs/privacy.md``: what every task sends, and what that says about an agent's rows."""
+    lines = ["| task | verb | an agent sends | what it reveals |", "|---|---|---|---|"]
+    for name in TASKS:
+        declared = REGISTRY[name]
+        lines.append(f"| `{name}` | {declared.verb} | {_listed(declared.contributes)} | {declared.reveals} |")
+    return "\n".join(lines)
+
+
+def _listed(fields: Fields) -> str:
+    return ", ".join(f"`{name}`{_shape(field.shape)}" for name, field in fields.items())
+
+
+def _shape(shape: tuple[int | str, ...] | None) -> str:
+    return "" if not shape else f" ({' × '.join(map(str, shape))})"

@@ -1,0 +1,109 @@
+"""Messages of real trainings, task by task: what fuzzing starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dsfr.engines import Absence, Faults, InProcessEngine
+from dsfr.training import TASKS, RangeScaling, make_shards, train
+from tests.tables import make_settings, make_table
+
+EVERY_KIND = [
+    {},
+    {"solver": "admm"},
+    {"solver": "admm", "acceleration": None, "penalty": 1.0, "refresh_pairs": True},
+    {"solver": "admm", "acceleration": None, "penalty": 1.0, "refresh_pairs": True, "pairs": "local"},
+    {"basis": "wavelets", "n_nodes": 8, "unlabeled": "graph", "solver": "admm"},
+    {"basis": "wavelets", "n_nodes": 8, "solver": "admm", "acceleration": None, "refresh_pairs": True},
+    {"solver": "sums", "width_pooling": "paper", "unlabeled": "graph", "n_neighbors": 3},
+    {"solver": "admm", "cluster_penalty": 1.0, "width_pooling": "paper", "unlabeled": None},
+    {"solver": "few-rounds"},
+    {"solver": "few-rounds", "declared": True},
+    {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "evidence", "n_models": 3},
+    {"tune": "loo", "n_models": 3, "pairs": "local", "uncertainty": True},
+    {"relevance": "slopes", "solver": "admm", "acceleration": None, "penalty": 1.0},
+    {"relevance": "slopes", "pairs": "local"},
+    {"relevance": "slopes", "tune": "loo", "unlabeled": "graph"},
+    {"basis": "wavelets", "n_nodes": 8, "unlabeled": "graph"},
+    {"basis": "wavelets", "n_nodes": 8, "tune": "loo"},
+    {"tune": "loo", "n_models": 3, "uncertainty": True, "repeated": True, "scaling": "robust"},
+    {"tune": "evidence", "repeated": True},
+]
+"""Settings that together use every task, and every optional array of one."""
+PER_TASK = 6
+"""Calls that are kept of each task with the same arrays."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One run of a task, and what came of it."""
+
+    task: str
+    shard: Any
+    memory: dict[str, Any]
+    broadcast: dict[str, Any]
+    kept: dict[str, Any]
+    contribution: dict[str, Any]
+
+
+def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None, **told: Any) -> InProcessEngine:
+    """Train, and append all runs of tasks."""
+    X, _, y = make_table(0, n_rows=45, n_features=n_features, n_labels=18)
+    if told.pop("declared", False):
+        told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)))
+    owners = np.arange(len(y)) % 3
+    if told.pop("repeated", False):
+        X, y, owners = with_repetitions(X, y, owners)
+    shards = make_shards(X, y, owners)
+
+    def recorded(name, task):
+        def run(shard, memory, broadcast):
+            kept, contribution = task(shard, memory, broadcast)
+            calls.append(Call(name, shard, memory, broadcast, kept, contribution))
+            return kept, contribution
+
+        return run
+
+    tasks = {name: recorded(name, task) for name, task in TASKS.items()}
+    engine = InProcessEngine(shards, tasks, serialize=True, faults=faults)
+    engine.sum("identify", {})
+    train(engine, make_settings(n_rules=2, max_rounds=6, **told))
+    return engine
+
+
+def with_repetitions(X, y, owners):
+    """A table with duplicates at their owner, labels of equal features, and labelled rows of two agents."""
+    labeled, unlabeled = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
+    replicates, duplicates, shared = labeled[:5], np.append(unlabeled[:12], labeled[5]), labeled[6:]
+    rows = np.concatenate([np.arange(len(y)), duplicates, replicates, shared])
+    y, owners = y[rows], owners[rows]
+    y[-len(replicates) - len(shared) : -len(shared)] += 1.0
+    owners[-len(shared) :] = (owners[-len(shared) :] + 1) % 3
+    return X[rows], y, owners
+
+
+@cache
+def all_calls() -> list[Call]:
+    """All runs of tasks in trainings of every kind."""
+    calls: list[Call] = []
+    for told in EVERY_KIND:
+        record(calls, **told)
+    for agent in ("0", "1", "2"):  # one of them proposes the start: without it, others draw tickets
+        record(calls, faults=Faults(absences=[Absence(agent, 1, 1, task="start_centers")]))
+    return calls
+
+
+@cache
+def some_calls() -> dict[str, list[Call]]:
+    """A few runs of every task, with different arrays."""
+    kept: dict[tuple[str, ...], list[Call]] = {}
+    for call in all_calls():
+        kept.setdefault((call.task, *sorted(call.broadcast), *sorted(call.memory)), []).append(call)
+    found: dict[str, list[Call]] = {}
+    for (task, *_), calls in kept.items():
+        found.setdefault(task, []).extend(calls[:: max(len(calls) // PER_TASK, 1)][:PER_TASK])
+    return found
