@@ -19,7 +19,8 @@ from dsfr.engines import InProcessEngine
 from dsfr.pipeline.plan import make_plan, plan_links
 from dsfr.training import TASKS, Settings, make_shards, train
 from dsfr.training.component import count, parameter
-from dsfr.training.legs import leg
+from dsfr.training.declaration import at_least, number, optional
+from dsfr.training.fields import PENALTY
 from dsfr.training.messages import scalar, told_ranges
 from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.solvers import IterativeSolver, Solver
@@ -38,6 +39,7 @@ def small_predictions():
         shorthand: ClassVar[str] = "small"
         key: ClassVar[str] = "small_every"
         default_weight: ClassVar[float] = 0.01
+        fields: ClassVar[dict] = {"small_every": optional(number(at_least(1.0)))}
 
         every: int = parameter(1, count(1, "a whole number >= 1"))
 
@@ -56,7 +58,7 @@ def small_predictions():
             return total
 
     yield SmallPredictions
-    del UnlabeledPenalty.choices["small"]
+    del UnlabeledPenalty.choices["small"], PENALTY["small_every"]
 
 
 @pytest.fixture
@@ -82,9 +84,8 @@ def gradient_descent():
             return Solution(weights, converged=False)
 
         def weight_legs(self, shape, rounds) -> Iterator:
-            p = shape.n_weights
-            yield leg("first_gradient", "sum", 1, shape.problem + 1, p + 1)
-            yield leg("weight_gradient", "sum", rounds - 1, p, p + 1)
+            yield shape.leg("first_gradient", 1, sent=shape.problem)
+            yield shape.leg("weight_gradient", rounds - 1)
 
     yield GradientDescent
     del Solver.choices["gradient-descent"]

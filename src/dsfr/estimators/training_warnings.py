@@ -18,7 +18,7 @@ def training_warnings(
     """Category and text of every warning."""
     for stage in training.unconverged:
         bounds = [info.error_bound for info in training.history if info.stage == stage]
-        yield ConvergenceWarning, settings.solver.unconverged(stage, bounds[-1])
+        yield ConvergenceWarning, settings.solver.unconverged(stage, bounds[-1] if bounds else float("inf"))
     if missing:
         yield (
             UserWarning,
