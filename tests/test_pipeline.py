@@ -21,11 +21,11 @@ class FakeRanks:
     def share_cores(self):
         self.calls.append("share cores")
 
-    def close(self):
-        self.calls.append("close")
+    def __enter__(self):
+        return self
 
-    def leave(self, error):
-        self.calls.append(error)
+    def __exit__(self, kind, error, traceback):
+        self.calls.append("close" if error is None else error)
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def test_only_the_first_rank_raises_what_all_have_met(fake_ranks, monkeypatch, r
         raise ValueError("no labels")
 
 
-@pytest.mark.parametrize("engine", [None, "inprocess", "dask"])
+@pytest.mark.parametrize("engine", [None, "in-process", "dask"])
 def test_other_engines_train_from_one_process(fake_ranks, engine):
     with open_processes(engine) as processes:
         assert (processes.rank, processes.size) == (0, 1)
-        assert processes.together(lambda: 3) == 3
+        assert processes.run_on_all(lambda: 3) == 3
         assert processes.broadcast("text", 0) == "text"
     assert fake_ranks.calls == []
 

@@ -108,7 +108,7 @@ def test_totals_that_no_agents_can_have_contributed_are_refused(task, spoil, arr
     call = some_calls()[task][0]
 
     class Careless(InProcessEngine):
-        def _run(self, task, verb, broadcast):
+        def _run_round(self, task, verb, broadcast):
             return [spoil(call.contribution)]
 
     engine = checked(Careless([1, 2], TASKS))
@@ -122,7 +122,7 @@ def test_a_bad_gathered_contribution_is_refused_by_the_coordinator_and_its_owner
     class Careless(InProcessEngine):
         present = ("a", "b")
 
-        def _run(self, task, verb, broadcast):
+        def _run_round(self, task, verb, broadcast):
             return [call.contribution, call.contribution | {"mass": -call.contribution["mass"]}]
 
     with pytest.raises(ContributionError, match=r"agent 'b': task 'local_clusters' .*'mass' is from .* must be >= 0"):

@@ -84,7 +84,9 @@ def test_shares_of_rules_in_the_text_of_a_prediction_are_all_there(seed, n_rules
 def test_rules_that_fire_by_the_mean_over_features_have_wider_sets_than_clusters():
     members = average_of(0).members
     d = members[0].predictor.n_features
-    assert width_scales({"width_scale": 2.0}, {}, members) == [2.0] * len(members)
-    assert width_scales({"width_scale": 2.0, "firing": "mean"}, {}, members) == pytest.approx([2.0 * d**0.5] * 3)
+    assert width_scales({"rules": {"width_scale": 2.0}}, {}, members) == [2.0] * len(members)
+    assert width_scales({"rules": {"width_scale": 2.0, "firing": "mean"}}, {}, members) == pytest.approx(
+        [2.0 * d**0.5] * 3
+    )
     described = [{"width_scale": scale} for scale in (1.0, 1.5, 3.0)]
     assert width_scales({}, {"models": described}, members) == [1.0, 1.5, 3.0]
