@@ -32,6 +32,10 @@ EVERY_KIND = [
     {"basis": "wavelets", "n_nodes": 8, "tune": "loo"},
     {"tune": "loo", "n_models": 3, "uncertainty": True, "repeated": True, "scaling": "robust"},
     {"tune": "evidence", "repeated": True},
+    {"membership": "bell"},
+    {"membership": "bell", "solver": "admm", "acceleration": None, "penalty": 1.0, "refresh_pairs": True},
+    {"membership": "bell", "tune": "loo", "n_models": 2, "relevance": "slopes", "uncertainty": True},
+    {"membership": "bell", "solver": "sums"},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6

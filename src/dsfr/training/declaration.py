@@ -257,7 +257,9 @@ def payload(fields: Fields, sizes: Mapping[str, int], names: Set[str]) -> int:
             lengths = [size_of(symbol, sizes) for symbol in field.shape or ()]
             if field.shape is None or None in lengths:
                 raise ValueError(f"the size of {name!r} does not follow from {dict(sizes)}")
-            total += NUMBER * int(np.prod([length for length in lengths if length is not None], dtype=np.int64))
+            total += np.dtype(field.dtype).itemsize * int(
+                np.prod([length for length in lengths if length is not None], dtype=np.int64)
+            )
     return total
 
 

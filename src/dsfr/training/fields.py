@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dsfr.core.features.membership import MEMBERSHIPS
 from dsfr.storage.bundles import Bundle
 from dsfr.training.declaration import (
     Field,
@@ -61,12 +62,18 @@ TARGET_RANGE: Fields = {"target_origin": number(), "target_unit": POSITIVE}
 CENTERS = array("k", "d", rules=(within(-FAR, FAR),))
 WIDTHS = array("k", "d", rules=(at_least(NARROW),))
 WEIGHT_VECTOR = array("p", rules=(within(-FAR, FAR),))
-RULES: Fields = {"centers": CENTERS, "widths": WIDTHS}
+_KNOWN = Rule(
+    "the name of a membership function", lambda values, *_: bytes(values).decode(errors="replace") in MEMBERSHIPS
+)
+MEMBERSHIP = Field(("w",), (_KNOWN,), "uint8", is_optional=True)
+"""Name of the membership function in UTF-8; without it, sets are Gaussian."""
+RULES: Fields = {"centers": CENTERS, "widths": WIDTHS, "membership": MEMBERSHIP}
 BASIS: Fields = {
     "dilations": optional(array("h", "d", rules=(above(0.0), within(0.0, 1.0)))),
     "translations": replace(array("h", "d", rules=(within(0.0, 1.0),)), beside="dilations"),
     "centers": replace(CENTERS, unless="dilations"),
     "widths": replace(WIDTHS, unless="dilations"),
+    "membership": replace(MEMBERSHIP, beside="centers"),
 }
 """Rules, or wavelets instead."""
 VARIATION: Fields = {"variation": optional(whole(0, MOST_MODELS))}
@@ -137,6 +144,7 @@ MIXTURE: Fields = {
     "shares": array("m", rules=(at_least(0.0), _SHARES)),
     "centers": replace(CENTERS, repeats="m"),
     "widths": replace(WIDTHS, repeats="m"),
+    "membership": replace(MEMBERSHIP, repeats="m"),
     "weights": replace(WEIGHT_VECTOR, repeats="m"),
 }
 """All rule bases of an ensemble."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dsfr.training.component import Component, number, one_of, parameter
+from dsfr.core.features.membership import MEMBERSHIPS, Gaussian
+from dsfr.training.component import Component, Rule, number, one_of, parameter
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FuzzyRules(Component):
-    """Rules with Gaussian sets, one for every cluster of fuzzy c-means.
+    """Fuzzy rules, one for every cluster of fuzzy c-means.
 
     Parameters
     ----------
@@ -24,6 +25,8 @@ class FuzzyRules(Component):
     width_pooling : {"exact", "paper"}, default="exact"
         Widths over agents: those of the pooled rows, or the paper's average of local variances (about the agreed
         centers where agents have none of their own, that is with every solver but ADMM).
+    membership : str, default="gaussian"
+        Membership function of the sets, a name of `dsfr.core.features.membership.MEMBERSHIPS`.
     """
 
     argument: ClassVar[str] = "rules"
@@ -33,3 +36,6 @@ class FuzzyRules(Component):
     width_scale: float = parameter(1.0, number(0, "a number > 0; 1 is the paper's width"))
     firing: str = parameter("sum", one_of("sum", "mean"))
     width_pooling: str = parameter("exact", one_of("exact", "paper"))
+    membership: str = parameter(
+        Gaussian.name, Rule(lambda value: value in MEMBERSHIPS, "the name of a membership function, such as 'gaussian'")
+    )

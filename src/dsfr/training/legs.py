@@ -6,6 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dsfr.core.features.membership import Gaussian
 from dsfr.training.declaration import payload
 from dsfr.training.registry import REGISTRY
 from dsfr.training.symbols import Sizes
@@ -44,12 +45,13 @@ class Shape:
     def sizes(self) -> Sizes:
         """Values of the symbols in the shapes of messages."""
         basis = {"k": self.settings.n_rules} if self.has_rules else {"h": self.settings.n_nodes}
-        return {"d": self.n_features, **basis}
+        return {"d": self.n_features, "w": len(self.settings.rules.membership.encode()), **basis}
 
     @property
     def problem(self) -> set[str]:
         """Optional arrays of the problem: those of wavelets, and of the penalty on unlabelled rows."""
-        basis = set[str]() if self.has_rules else {"dilations"}
+        is_gaussian = self.settings.rules.membership == Gaussian.name
+        basis = {"dilations"} if not self.has_rules else set[str]() if is_gaussian else {"membership"}
         return basis | set(self.settings.penalty.message())
 
     def leg(

@@ -13,7 +13,7 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
 from dsfr.training.declaration import array
-from dsfr.training.fields import CENTERS, WIDTHS
+from dsfr.training.fields import CENTERS, MEMBERSHIP, WIDTHS
 from dsfr.training.registry import remember
 
 T = TypeVar("T")
@@ -23,6 +23,7 @@ KEPT_BASIS = remember(
     {
         "centers": CENTERS,
         "widths": WIDTHS,
+        "membership": MEMBERSHIP,
         "dilations": array("h", "d"),
         "translations": replace(array("h", "d"), beside="dilations"),
     },

@@ -12,10 +12,10 @@ MOST_MODELS = 30
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
 MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
-MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40}
+MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40, "w": 64}
 """Largest value of every free symbol: features, rules, hidden nodes, weights, rule bases, candidates, rounds that
 acceleration combines or agents remember, errors that an agent keeps, labelled rows that are left out in groups, places
-in a table of hashes, and bytes with a bit for every row."""
+in a table of hashes, bytes with a bit for every row, and letters of a name."""
 MAY_BE_EMPTY = ("e", "g")
 """Symbols that may be 0."""
 Sizes: TypeAlias = dict[str, int]

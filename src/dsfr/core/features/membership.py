@@ -68,6 +68,32 @@ class Gaussian:
         return squared
 
 
+@register
+class Bell:
+    """``1 / (1 + z^2)``, the generalised bell of exponent 1: its tails are wider than those of a Gaussian set."""
+
+    name = "bell"
+    compiled = False
+    javascript = "-2 * Math.log(Math.hypot(1, z))"
+
+    def log(self, z: Array) -> Array:
+        """``-log(1 + z^2)``, by a hypotenuse that does not overflow."""
+        logs: Array = -2.0 * np.log(np.hypot(1.0, z))
+        return logs
+
+    def slope(self, z: Array) -> Array:
+        """``-2z / (1 + z^2)``."""
+        r = np.hypot(1.0, z)
+        slopes: Array = -2.0 * (z / r) / r
+        return slopes
+
+    def onnx(self, graph: Any, z: str) -> str:
+        """``-log(1 + z^2)``."""
+        total = graph.do("Add", graph.do("Mul", z, z), graph.constant(1.0))
+        log: str = graph.do("Neg", graph.do("Log", total))
+        return log
+
+
 def membership_of(name: str) -> Membership:
     """The membership function of this name.
 

@@ -126,7 +126,8 @@ def rules_about(
     stretch = np.ones(centers.shape[1]) if stretch is None else stretch
     spread = _agree_spread(engine, settings, centers)
     widths = rule_widths(spread.variances, cluster_scale(settings, stretch))
-    return Rules(centers / stretch, widths / stretch), spread.mass / spread.mass.sum()
+    rules = Rules(centers / stretch, widths / stretch, settings.rules.membership)
+    return rules, spread.mass / spread.mass.sum()
 
 
 def cluster_scale(settings: Settings, stretch: Array) -> float:

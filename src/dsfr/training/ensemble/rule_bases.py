@@ -219,7 +219,7 @@ def mixture_message(
 def told_base(broadcast: Bundle, number: int) -> Bundle:
     """One rule base of a `mixture_message`, with what all have in common."""
     common = ("low", "high", "target_mean", "target_scale")
-    own = ("centers", "widths", "weights", "factor")
+    own = ("centers", "widths", "membership", "weights", "factor")
     told = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
     return {name: broadcast[name] for name in common} | told
 

@@ -258,14 +258,15 @@ def _preconditioner(told: Bundle, seed: int) -> Preconditioner:
     if "ridge_share" not in told:
         return Preconditioner.identity(unpack_basis(told).n_outputs)
     needed = (*unpack_basis(told).arrays(), "labeled_each", "pairs_each", "ridge_share", "mix_concentration")
-    message = tuple((name, told[name].shape, told[name].tobytes()) for name in needed if name in told)
+    arrays = {name: told[name] for name in needed if name in told}
+    message = tuple((name, array.shape, array.dtype.str, array.tobytes()) for name, array in arrays.items())
     return _preconditioner_of(message, seed)
 
 
 @lru_cache(maxsize=1)
-def _preconditioner_of(message: tuple[tuple[str, tuple[int, ...], bytes], ...], seed: int) -> Preconditioner:
+def _preconditioner_of(message: tuple[tuple[str, tuple[int, ...], str, bytes], ...], seed: int) -> Preconditioner:
     """Made once by all the agents of a process."""
-    told = {name: np.frombuffer(numbers).reshape(shape) for name, shape, numbers in message}
+    told = {name: np.frombuffer(data, dtype=dtype).reshape(shape) for name, shape, dtype, data in message}
     return preconditioner_of_rules(
         Rules.of_arrays(told),
         None,

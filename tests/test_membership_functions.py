@@ -1,4 +1,4 @@
-"""Another membership function than the Gaussian one, in everything that is done with a trained model."""
+"""The recipe of a membership function carried out: a class, and training, files, pages, ONNX and plots know it."""
 
 import json
 import re
@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import ModelFileError, plot
+from dsfr import AutoSFRRegressor, Decentralized, FuzzyRules, InProcess, ModelFileError, SFRRegressor, plot
 from dsfr.core.features import membership
+from dsfr.core.relevance.slopes import slopes
+from dsfr.core.scaling.affine import scale_features
 from dsfr.export import to_fml, to_onnx
 from dsfr.report import render
+from tests.tables import make_table, owners_of
 from tests.test_explain import average_of, model_of, predictor_of, rows_of
 
 mpl.use("Agg")
@@ -112,3 +115,45 @@ def test_plots_draw_it():
 def test_fuzzy_markup_refuses_it():
     with pytest.raises(ValueError, match="membership='laplace' has no shape in FML"):
         to_fml(model_of(laplacian(predictor_of(0))))
+
+
+@pytest.mark.parametrize("solver", ["sums", "conjugate", "admm", "few-rounds", Decentralized()])
+def test_training_uses_it_over_agents(solver):
+    X, _, y = make_table(0)
+    owners = owners_of(0, len(y), 3, skew=10.0)
+    rules = FuzzyRules(membership="laplace", width_scale=2.0)
+    told = {"rules": rules, "ridge": 1.0, "unlabeled": None, "random_state": 0}
+    found = SFRRegressor(solver=solver, engine=InProcess(topology="ring"), **told).fit(X, y, agents=owners)
+    predictor = found.model_.predictor
+    assert predictor.basis.membership == "laplace"
+    Z = scale_features(X, predictor.ranges)
+    phi = np.exp(-np.abs((Z[:, None, :] - predictor.basis.centers) / predictor.basis.widths).sum(axis=2))
+    strengths = phi / phi.sum(axis=1, keepdims=True)
+    H = (strengths[:, :, None] * np.concatenate([np.ones((len(Z), 1)), Z], axis=1)[:, None, :]).reshape(len(Z), -1)
+    known = ~np.isnan(y)
+    targets = (y[known] - predictor.target_mean) / predictor.target_scale
+    weights = np.linalg.solve(H[known].T @ H[known] + np.eye(H.shape[1]), H[known].T @ targets)
+    np.testing.assert_allclose(
+        found.predict(X), predictor.target_mean + predictor.target_scale * (H @ weights), rtol=1e-3
+    )
+
+
+def test_the_automatic_mode_and_slopes_use_it():
+    X, _, y = make_table(1)
+    model = AutoSFRRegressor(rules=FuzzyRules(membership="laplace"), n_models=2, random_state=0).fit(X, y)
+    assert {member.predictor.basis.membership for member in model.model_.members} == {"laplace"}
+    assert model.score(X, y) > 0.5
+    predictor = model.model_.predictor
+    Z, step = scale_features(X[:20], predictor.ranges), 1e-6
+    found = slopes(Z, predictor.basis, predictor.weights)
+    for j in range(X.shape[1]):
+        up, down = Z.copy(), Z.copy()
+        up[:, j] += step
+        down[:, j] -= step
+        numeric = (predictor.basis.features(up) - predictor.basis.features(down)) @ predictor.weights / (2 * step)
+        np.testing.assert_allclose(found[:, j], numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_an_unknown_one_is_refused():
+    with pytest.raises(ValueError, match="membership='magic' must be the name of a membership function"):
+        FuzzyRules(membership="magic")
