@@ -44,7 +44,7 @@ def test_sums_of_residues_are_the_exact_sums_rounded_once(values):
 
 
 def test_numbers_that_are_too_large_are_refused():
-    with pytest.raises(EngineError, match=r"task 'sums' contributes 8\.8e\+12.*solver='exact'"):
+    with pytest.raises(EngineError, match=r"task 'sums' contributes 8\.8e\+12.*solver='sums'"):
         encode(np.array([1.0, LARGEST]), "sums")
 
 

@@ -21,7 +21,7 @@ from dsfr.training import TASKS, Settings, make_shards, train
 from dsfr.training.component import count, parameter
 from dsfr.training.declaration import at_least, number, optional
 from dsfr.training.fields import PENALTY
-from dsfr.training.messages import scalar, told_ranges
+from dsfr.training.messages import scalar, scaling_ranges
 from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.solvers import IterativeSolver, Solver
 from dsfr.training.weights.problem import Solution
@@ -53,7 +53,7 @@ def small_predictions():
         def gram(self, shard, memory, told, basis, repeat=0):
             total = np.zeros((basis.n_outputs, basis.n_outputs))
             for X, y in shard.batches():
-                H = basis.features(scale_features(X[np.isnan(y)][:: self.every], told_ranges(memory, told)))
+                H = basis.features(scale_features(X[np.isnan(y)][:: self.every], scaling_ranges(memory, told)))
                 total += H.T @ H
             return total
 

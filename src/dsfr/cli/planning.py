@@ -22,8 +22,8 @@ class RoundsOption(click.Option):
 
         record = super().get_help_record(ctx)
         usual = {name: kind.usual_rounds for name, kind in Solver.choices.items()}  # type: ignore[attr-defined]
-        told = ", ".join(f"{name} {rounds[self.stage]}" for name, rounds in usual.items() if rounds is not None)
-        return record and (record[0], f"{record[1]}  [default: {told}]")
+        defaults = ", ".join(f"{name} {rounds[self.stage]}" for name, rounds in usual.items() if rounds is not None)
+        return record and (record[0], f"{record[1]}  [default: {defaults}]")
 
 
 @main.command(

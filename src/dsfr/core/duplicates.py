@@ -1,4 +1,4 @@
-"""Rows that are duplicates of each other, told from equal rows that are independent observations.
+"""Duplicate rows, as opposed to equal rows that are independent observations.
 
 A table that was joined with itself holds every row twice. Leave-one-out then predicts a row from its duplicate, and
 evidence takes a row that repeats for a target without noise. Rows of a few whole numbers, in contrast, are equal by

@@ -75,9 +75,9 @@ class ComponentEstimator(BaseEstimator):
     def settings(self, seed: int, **fixed: Any) -> Settings:
         """Settings of a training with these parameters."""
         params = self.get_params(deep=False)
-        told = {name: value for name, value in params.items() if name not in NOT_SETTINGS}
-        told |= {name: self.component(name) for name in told if name in COMPONENTS}
-        return Settings(**told | fixed, seed=seed)
+        settings = {name: value for name, value in params.items() if name not in NOT_SETTINGS}
+        settings |= {name: self.component(name) for name in settings if name in COMPONENTS}
+        return Settings(**settings | fixed, seed=seed)
 
     def stored_parameters(self, random_state: int) -> dict[str, Any]:
         """The class and its parameters as JSON holds them, with components in full."""

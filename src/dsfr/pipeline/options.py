@@ -92,12 +92,12 @@ def _refuse_without_effect(method: str, estimator: Any, given: list[str]) -> Non
     useless = _without_effect(estimator, given)
     if not useless:
         return
-    told = ", ".join("--" + name.replace("_", "-") for name in useless)
+    names = ", ".join("--" + name.replace("_", "-") for name in useless)
     if useless == ["max_rounds"]:
         raise ValueError(f"--solver {estimator.solver} has no use for --max-rounds: leave it out")
     others = [name for name in (AUTO, *METHODS) if not _without_effect(_usual(name), useless)]
     remedy = f", or take --method {' or '.join(others)}" if others else ""
-    raise ValueError(f"--method {method} has no use for {told}: leave out what has no effect{remedy}")
+    raise ValueError(f"--method {method} has no use for {names}: leave out what has no effect{remedy}")
 
 
 def _without_effect(estimator: Any, names: list[str]) -> list[str]:

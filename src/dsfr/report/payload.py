@@ -202,17 +202,17 @@ def _fit(model: Model, data: ReportData | None) -> Payload | None:
     shown = known[np.unique(np.linspace(0, len(known) - 1, MOST_POINTS).round().astype(np.int64))]
     points = np.column_stack([data.y[shown], model.predict(data.X[shown])])
     error = _error(model, data)
-    told = "" if error is None else f" NRMSE {error[0]:.4f} on {error[1]:,} labelled rows."
+    summary = "" if error is None else f" NRMSE {error[0]:.4f} on {error[1]:,} labelled rows."
     half = model.half_widths([0.9]).get(0.9)
     if half is not None:
         held = np.abs(model.predict(data.X[known]) - data.y[known]) <= half
-        told += f" The 90% interval, the band, holds {held.mean():.1%} of them."
+        summary += f" The 90% interval, the band, holds {held.mean():.1%} of them."
     part = "" if len(shown) == len(known) else f" {len(shown):,} of them are drawn."
     return {
         "points": points.tolist(),
         "half_width": half,
-        "hint": f"Each point is a labelled row of the data; on the dashed line predictions are right.{told}{part} If "
-        "these are the rows the model was trained on, the error flatters.",
+        "hint": f"Each point is a labelled row of the data; on the dashed line predictions are right.{summary}{part} "
+        "If these are the rows the model was trained on, the error flatters.",
     }
 
 

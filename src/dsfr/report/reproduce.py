@@ -19,17 +19,17 @@ def reproduction_of(model: Model) -> str:
     if not isinstance(kind, type) or not issubclass(kind, ComponentEstimator):
         return ""
     try:
-        told = dict(_told(kind, read_parameters(model.settings)))
+        changed = dict(_changed(kind, read_parameters(model.settings)))
     except ValueError:  # a component of another version, or of a plug-in
         return ""
-    arguments = "".join(f"    {name}={_source(name, value)},\n" for name, value in told.items())
-    imports = sorted({kind.__name__, *(name for value in told.items() for name in _classes(*value))})
+    arguments = "".join(f"    {name}={_source(name, value)},\n" for name, value in changed.items())
+    imports = sorted({kind.__name__, *(name for value in changed.items() for name in _classes(*value))})
     owners = ", agents=owners" if model.training.get("owners_given") else ""
     called = f"(\n{arguments})" if arguments else "()"
     return f"from dsfr import {', '.join(imports)}\n\nmodel = {kind.__name__}{called}.fit(X, y{owners})"
 
 
-def _told(kind: type[ComponentEstimator], params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _changed(kind: type[ComponentEstimator], params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Parameters that differ from the defaults of the estimator."""
     usual = kind(**{name: params[name] for name in ("tune", "uncertainty") if name in params})
     for name, entry in signature(kind).parameters.items():

@@ -171,8 +171,8 @@ def _same(value: Any, default: Any) -> bool:
 def as_source(value: Any) -> str:
     """Python for a value; of dataclasses the call with the arguments that are not at their defaults."""
     if is_dataclass(value) and not isinstance(value, type):
-        told = ", ".join(f"{name}={as_source(entry)}" for name, entry in changed_fields(value).items())
-        return f"{type(value).__name__}({told})"
+        arguments = ", ".join(f"{name}={as_source(entry)}" for name, entry in changed_fields(value).items())
+        return f"{type(value).__name__}({arguments})"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(as_source, value))}]"
     return repr(value)
@@ -201,12 +201,12 @@ def from_record(record: Any, kinds: Mapping[str, type]) -> Any:
         If the record has another kind or other arguments, or an argument breaks its rule.
     """
     if isinstance(record, dict):
-        told = dict(record)
-        kind = kinds.get(str(told.pop(KIND, None)))
-        if kind is None or not set(told) <= {entry.name for entry in fields(kind)}:
+        arguments = dict(record)
+        kind = kinds.get(str(arguments.pop(KIND, None)))
+        if kind is None or not set(arguments) <= {entry.name for entry in fields(kind)}:
             raise ValueError(f"a record of {record.get(KIND)!r} cannot be read: this version of dsfr does not know it")
         try:
-            return kind(**{name: from_record(entry, kinds) for name, entry in told.items()})
+            return kind(**{name: from_record(entry, kinds) for name, entry in arguments.items()})
         except TypeError as error:
             raise ValueError(f"a record of {record.get(KIND)!r} cannot be read: {error}") from None
     return tuple(from_record(entry, kinds) for entry in record) if isinstance(record, list) else record

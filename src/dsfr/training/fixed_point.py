@@ -1,6 +1,6 @@
 """A fixed-point iteration over agents: each holds its part of the state, the coordinator knows sums and products.
 
-In every round agents combine the images they remember by the weights they are told, apply the map to the result, and
+In every round agents combine the images they remember by the weights of the broadcast, apply the map to the result, and
 send the image (to be summed) and the products of its gap with those they remember. Weight 1 on the newest image is the
 plain iteration.
 """

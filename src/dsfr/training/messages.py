@@ -62,8 +62,8 @@ def unpack_statistics(bundle: Bundle) -> Statistics:
     return unpack(Statistics, bundle | {"gram": symmetric(bundle["gram"], p), "unlabeled_gram": penalty})
 
 
-def told_ranges(memory: Bundle, broadcast: Bundle) -> Ranges:
-    """Ranges to scale by: those told with the task, else those kept (by which, with several bases, one clusters)."""
+def scaling_ranges(memory: Bundle, broadcast: Bundle) -> Ranges:
+    """Ranges to scale by: those of the broadcast, else those in memory."""
     return unpack(Ranges, broadcast if "low" in broadcast else memory)
 
 

@@ -120,7 +120,7 @@ class Declared:
             raise BroadcastError(f"task {self.name!r} refuses its memory: {error}") from error
         except ValueError as error:
             if not isinstance(error, SingularSystemError | np.linalg.LinAlgError) and str(error) != NOT_FINITE:
-                raise  # bad rows: whoever gave them shall be told so
+                raise  # invalid rows: the message is for their owner
             raise ContributionError(f"task {self.name!r} cannot be computed: {error}") from error
         self._check_kept(memory, kept, sizes)
         self.check_contribution(contribution, sizes)

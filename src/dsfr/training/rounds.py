@@ -1,4 +1,4 @@
-"""What all stages of a training share: their names, who is told of a round, and how long to wait for who is away."""
+"""Names of the stages of a training, observers of rounds, and waiting for absent agents."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Training:
 
 
 def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None = None) -> Training:
-    """Train over all agents of an engine; ``on_round`` is told of every round of clustering and solving.
+    """Train over all agents of an engine; ``on_round`` is called after every round of clustering and solving.
 
     Raises
     ------

@@ -20,7 +20,7 @@ REGULARIZATION = 1e-10
 SHORTEST_WAIT = 5
 """Plain steps after a first rejection."""
 VANISHING = 1e-140
-"""Gaps whose squares can be neither divided by nor told from zero."""
+"""Gaps whose squares can be neither divided by nor distinguished from zero."""
 ROUNDING = 1e-9
 """Merits nearer than this, relatively, are equal."""
 

@@ -24,7 +24,7 @@ def relative_error(true: Array, predicted: Array) -> float | None:
 
 
 MAX_PREDICTION = 1e145
-"""Largest prediction in units of the target that errors are told apart up to: the sum of its squares is finite."""
+"""Predictions are clipped here, in units of the target, so that sums of their squares are finite."""
 
 
 def in_units(predicted: Array, unit: float) -> Array:

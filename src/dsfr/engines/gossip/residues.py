@@ -54,7 +54,7 @@ def encode(numbers: npt.NDArray[np.float64], task: str) -> Residues:
     if len(numbers) and not float(np.abs(numbers).max()) < LARGEST:
         raise EngineError(
             f"task {task!r} contributes {float(np.abs(numbers).max()):.3g}, and numbers to add up by gossip must be "
-            f"below {LARGEST:.3g}: scale columns and target, or train with a coordinator (solver='exact')"
+            f"below {LARGEST:.3g}: scale columns and target, or train with a coordinator (solver='sums')"
         )
     fraction, exponent = np.frexp(numbers)
     shift = exponent.astype(np.int64) - _MANTISSA_BITS + FRACTION_BITS

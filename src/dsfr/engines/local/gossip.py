@@ -182,8 +182,8 @@ class GossipEngine(LocalEngine):
         """What all agents have, at all agents: everybody passes on what it has not passed on yet."""
         known, news = {name: dict(parts) for name, parts in own.items()}, own
         for _ in range(self._diameter):
-            told = news
-            received = self._exchange(task, verb, lambda sender, _: told[sender])  # noqa: B023
+            sent = news
+            received = self._exchange(task, verb, lambda sender, _: sent[sender])  # noqa: B023
             news = {}
             for name in self._links:
                 heard = {item: array for parts in received[name] for item, array in parts.items()}
@@ -191,7 +191,7 @@ class GossipEngine(LocalEngine):
                 known[name] |= news[name]
         everything = set().union(*known.values())
         if any(set(parts) != everything for parts in known.values()):
-            raise EngineError(f"what was told in task {task!r} has not reached all agents")
+            raise EngineError(f"the message of task {task!r} has not reached all agents")
         return next(iter(known.values()))
 
     def _exchange(self, task: str, verb: str, message: Callable[[str, str], Parts]) -> dict[str, list[Parts]]:

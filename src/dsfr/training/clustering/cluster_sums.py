@@ -63,13 +63,13 @@ def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 
 def own_sums(shard: Shard, memory: Bundle, centers: Array) -> ClusterSums:
     """Sums over an agent's own rows."""
-    told = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
-    parts = (part for X, _ in shard.batches() for part in ClusterSums.parts(X, *told, fast=shard.fast))
+    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
+    parts = (part for X, _ in shard.batches() for part in ClusterSums.parts(X, *arguments, fast=shard.fast))
     return sum(parts, ClusterSums.none(centers))
 
 
 def own_spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterVariances:
     """Spread of an agent's own rows about ``centers``."""
-    told = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
-    parts = (part for X, _ in shard.batches() for part in ClusterVariances.parts(X, *told, fast=shard.fast))
+    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
+    parts = (part for X, _ in shard.batches() for part in ClusterVariances.parts(X, *arguments, fast=shard.fast))
     return sum(parts, ClusterVariances.none(centers))

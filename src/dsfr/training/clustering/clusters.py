@@ -73,8 +73,8 @@ FIRST = Variation()
 )
 def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (gather): fuzzy c-means on the own rows, by the holder of the ticket alone; the others send nothing."""
-    told = ("fuzzifier", "low", "high")
-    memory = {**forget(memory), **{name: broadcast[name] for name in told if name in broadcast}}
+    names = ("fuzzifier", "low", "high")
+    memory = {**forget(memory), **{name: broadcast[name] for name in names if name in broadcast}}
     if not has_ticket(shard, memory, float(broadcast["ticket"])):
         return memory, {}
     return memory, {"centers": local_clustering(shard, memory, broadcast)}

@@ -35,7 +35,7 @@ N_REFINEMENTS = 2
     verb="gather",
     stage="start",
     reveals="Centers and masses of clusters of every agent's rows, seen as they are: averages of groups of rows, and "
-    'of single rows where groups are that small. With `rounds="few"`.',
+    'of single rows where groups are that small. With `solver="few-rounds"`.',
     broadcast={**RANGES, **TARGET_RANGE, **START},
     contributes={"centers": CENTERS, "mass": CLUSTER_SUMS["mass"]},
     needs=("seed",),
@@ -56,7 +56,7 @@ def local_clusters(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
 @task(
     verb="sum",
     stage="clusters",
-    reveals='As `agree` and `cluster_sums`. With `rounds="few"`.',
+    reveals='As `agree` and `cluster_sums`. With `solver="few-rounds"`.',
     broadcast={**RANGES, **TARGET_RANGE, "centers": CENTERS},
     contributes={**COUNTS, **CLUSTER_SUMS},
     needs=("fuzzifier",),

@@ -15,7 +15,7 @@ from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.declaration import array, at_least
-from dsfr.training.ensemble.rule_bases import Base, left_out_predictions, mixture_message, told_base
+from dsfr.training.ensemble.rule_bases import Base, base_message, left_out_predictions, mixture_message
 from dsfr.training.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
 from dsfr.training.messages import scalar, unpack, unpack_basis
 from dsfr.training.registry import remember, task
@@ -49,7 +49,7 @@ remember(__name__, {"errors": array("e", rules=(at_least(0.0),))})
     limited=False,
 )
 def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (max): absolute leave-one-out errors of the average on the own labels, kept; only the largest is told.
+    """Task (max): absolute leave-one-out errors of the average on the own labels, kept; only the largest is sent.
 
     Targets are as they are, not moved to the limits: an interval must hold them.
     """
@@ -106,7 +106,7 @@ def tally_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 )
 def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): products of the predictions of all rule bases with each other, over all own rows."""
-    bases = [told_base(broadcast, i) for i in range(len(broadcast["shares"]))]
+    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
     ranges, m = unpack(Ranges, broadcast), len(bases)
     products, total = np.zeros((m, m)), np.zeros(m)
     for X, _ in shard.batches():

@@ -31,7 +31,7 @@ from dsfr.training.fields import (
     WEIGHT_VECTOR,
     statistics_fields,
 )
-from dsfr.training.messages import pack, pack_statistics, scalar, told_ranges, unpack_statistics
+from dsfr.training.messages import pack, pack_statistics, scalar, scaling_ranges, unpack_statistics
 from dsfr.training.registry import task
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
@@ -48,7 +48,7 @@ from dsfr.training.shard import Shard
 )
 def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): statistics of the terms of a polynomial on the own labelled rows."""
-    polynomial, ranges = Polynomial.of(shard.n_features), told_ranges(memory, broadcast)
+    polynomial, ranges = Polynomial.of(shard.n_features), scaling_ranges(memory, broadcast)
     if polynomial is None:
         raise BroadcastError(f"task 'bends' needs fewer features than {shard.n_features}: its polynomial is too long")
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
@@ -72,7 +72,7 @@ def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
 )
 def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared slopes of a model along each feature, over all own rows."""
-    rules, ranges, total = Rules.of_arrays(broadcast), told_ranges(memory, broadcast), np.zeros(shard.n_features)
+    rules, ranges, total = Rules.of_arrays(broadcast), scaling_ranges(memory, broadcast), np.zeros(shard.n_features)
     for X, _ in shard.batches():
         for block in row_blocks(len(X)):
             total += (slopes(scale_features(X[block], ranges), rules, broadcast["weights"]) ** 2).sum(axis=0)
@@ -90,11 +90,11 @@ def agree_bends(engine: Engine, settings: Settings, population: Population) -> A
         return bend_relevance(polynomial, total)
 
 
-def mean_square_slopes(engine: Engine, told: Bundle, settings: Settings) -> Array:
+def mean_square_slopes(engine: Engine, broadcast: Bundle, settings: Settings) -> Array:
     """Of one model along each feature, over all rows; ones where relevances are not asked for."""
     if settings.relevance is None:
-        return np.ones(told["centers"].shape[1])
-    summed = engine.sum("square_slopes", told)
+        return np.ones(broadcast["centers"].shape[1])
+    summed = engine.sum("square_slopes", broadcast)
     squares: Array = summed["squares"] / summed["n_samples"]
     return squares
 

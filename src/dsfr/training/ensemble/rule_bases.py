@@ -84,9 +84,9 @@ def agree_bases(
     """Rule bases and their shares in the average of their predictions."""
     trained: list[Base] = []
     bent = agree_bends(engine, settings, population)
-    for told in _steps(settings, len(population.ranges.low), trained):
+    for step in _steps(settings, len(population.ranges.low), trained):
         variation = Variation(len(trained), _stretch(settings, trained, bent))
-        trained.append(_agree_base(engine, told, population, variation, observe))
+        trained.append(_agree_base(engine, step, population, variation, observe))
         if trained[-1].tuned is None and settings.tune is not None:  # the labels do not vary: nothing can be learnt
             return trained[-1:], np.ones(1)
     if settings.n_models == 1:
@@ -167,8 +167,8 @@ def _shares(engine: Engine, settings: Settings, population: Population, trained:
     total = trained[0].found.statistics
     if settings.tune != "loo" or total is None:
         return tempered_shares(scores, total.n_labeled if total is not None else 1.0)
-    told = mixture_message(population, trained, np.full(len(trained), 1.0 / len(trained)))
-    return unpack(LeftOut, engine.sum("stack", told)).shares()
+    message = mixture_message(population, trained, np.full(len(trained), 1.0 / len(trained)))
+    return unpack(LeftOut, engine.sum("stack", message)).shares()
 
 
 @task(
@@ -216,17 +216,17 @@ def mixture_message(
     return message
 
 
-def told_base(broadcast: Bundle, number: int) -> Bundle:
+def base_message(broadcast: Bundle, number: int) -> Bundle:
     """One rule base of a `mixture_message`, with what all have in common."""
     common = ("low", "high", "target_mean", "target_scale")
     own = ("centers", "widths", "membership", "weights", "factor")
-    told = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
-    return {name: broadcast[name] for name in common} | told
+    arrays = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
+    return {name: broadcast[name] for name in common} | arrays
 
 
 def left_out_predictions(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
     """Leave-one-out predictions by every rule base (one column each) and targets of labelled rows, block by block."""
-    bases = [told_base(broadcast, i) for i in range(len(broadcast["shares"]))]
+    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
     groups = [LabelGroups.of(shard, memory, base, base["weights"][:, None]) for base in bases]
     passed = 0
     for blocks in zip(*(labeled_blocks(shard, memory, base) for base in bases), strict=True):

@@ -14,7 +14,7 @@ from dsfr.core.scaling.affine import scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.component import count, one_of, parameter
 from dsfr.training.declaration import Fields, optional, whole
-from dsfr.training.messages import told_ranges
+from dsfr.training.messages import scaling_ranges
 from dsfr.training.penalties.penalty import UnlabeledPenalty
 from dsfr.training.shard import Shard
 
@@ -53,12 +53,12 @@ class Graph(UnlabeledPenalty):
         return {"n_neighbors": np.asarray(n_neighbors, dtype=np.int64)}
 
     @classmethod
-    def from_message(cls, told: Bundle) -> Self:
+    def from_message(cls, broadcast: Bundle) -> Self:
         """The penalty of a broadcast."""
-        n_neighbors = int(told["n_neighbors"])
+        n_neighbors = int(broadcast["n_neighbors"])
         return cls(kernel="full") if n_neighbors == FULL_KERNEL else cls(n_neighbors=n_neighbors)
 
-    def gram(self, shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
+    def gram(self, shard: Shard, memory: Bundle, broadcast: Bundle, basis: Basis, repeat: int = 0) -> Array:
         """``H'LH`` of the agent's rows, which are collected in memory for it."""
-        X = scale_features(shard.collected()[0], told_ranges(memory, told))
+        X = scale_features(shard.collected()[0], scaling_ranges(memory, broadcast))
         return laplacian_gram(X, basis, n_neighbors=None if self.kernel == "full" else self.n_neighbors)

@@ -19,7 +19,7 @@ from dsfr.training.declaration import Field, Fields, optional
 from dsfr.training.declaration import Rule as ValueRule
 from dsfr.training.declaration import number as real
 from dsfr.training.fields import FLAG, SMALL_OR_LARGE
-from dsfr.training.messages import scalar, told_ranges
+from dsfr.training.messages import scalar, scaling_ranges
 from dsfr.training.penalties.penalty import UnlabeledPenalty
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.symbols import Sizes, size_of
@@ -104,29 +104,29 @@ class ICR(UnlabeledPenalty):
         }
 
     @classmethod
-    def from_message(cls, told: Bundle) -> Self:
+    def from_message(cls, broadcast: Bundle) -> Self:
         """The penalty of a broadcast."""
-        n_pairs = int(told["n_pairs"])
+        n_pairs = int(broadcast["n_pairs"])
         return cls(
             n_pairs=None if n_pairs == AS_MANY_AS_ROWS else n_pairs,
-            pairs="local" if "near" in told else "random",
-            mix_concentration=float(told["mix_concentration"]),
+            pairs="local" if "near" in broadcast else "random",
+            mix_concentration=float(broadcast["mix_concentration"]),
         )
 
-    def gram(self, shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
+    def gram(self, shard: Shard, memory: Bundle, broadcast: Bundle, basis: Basis, repeat: int = 0) -> Array:
         """``B'B`` of freshly drawn pairs: their numbers are drawn first, so that one pass finds the rows."""
         n_unlabeled = shard.n_samples - shard.rows.n_labeled
         draw = PairDraw(self.n_pairs, self.mix_concentration)
-        rng = shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat or int(told.get("variation", 0)))
+        rng = shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat or int(broadcast.get("variation", 0)))
         pairs = draw.pairs(n_unlabeled, rng)
         near = self.has_near_pairs and n_unlabeled > 0
         pool = rng.integers(n_unlabeled, size=POOL_ROWS) if near else np.empty(0, dtype=np.int64)
         wanted, pairs, pool = pairs.compact(pool)
-        X = scale_features(shard.picked(wanted, unlabeled=True), told_ranges(memory, told))
+        X = scale_features(shard.picked(wanted, unlabeled=True), scaling_ranges(memory, broadcast))
         factor = draw.weight(n_unlabeled)
         with single_threaded_blas():
             if near:
-                pairs, rescaling = near_pairs(X, pairs, pool, told.get("stretch"))
+                pairs, rescaling = near_pairs(X, pairs, pool, broadcast.get("stretch"))
                 factor *= rescaling
             return factor * gap_gram(X, pairs, basis)
 

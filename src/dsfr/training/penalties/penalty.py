@@ -63,11 +63,11 @@ class UnlabeledPenalty(Component):
         return {}
 
     @classmethod
-    def from_message(cls, told: Bundle) -> Self:
+    def from_message(cls, broadcast: Bundle) -> Self:
         """The penalty of a broadcast that contains `message`; its weight is the usual one."""
         return cls()
 
-    def gram(self, shard: Shard, memory: Bundle, told: Bundle, basis: Basis, repeat: int = 0) -> Array:
+    def gram(self, shard: Shard, memory: Bundle, broadcast: Bundle, basis: Basis, repeat: int = 0) -> Array:
         """``P`` of an agent's rows; ``repeat`` numbers the draws of a random one; shape (p, p)."""
         return np.zeros((basis.n_outputs, basis.n_outputs))
 
@@ -88,7 +88,7 @@ NO_PENALTY = UnlabeledPenalty()
 """What ``unlabeled=None`` stands for."""
 
 
-def penalty_in(told: Bundle) -> UnlabeledPenalty:
+def penalty_in(broadcast: Bundle) -> UnlabeledPenalty:
     """The penalty that a broadcast announces, `NO_PENALTY` if none."""
     kinds = cast("Iterable[type[UnlabeledPenalty]]", UnlabeledPenalty.choices.values())
-    return next((kind.from_message(told) for kind in kinds if kind.key in told), NO_PENALTY)
+    return next((kind.from_message(broadcast) for kind in kinds if kind.key in broadcast), NO_PENALTY)

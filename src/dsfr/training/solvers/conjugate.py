@@ -33,8 +33,8 @@ class Conjugate(IterativeSolver):
 
     def agree_weights(self, problem: Problem) -> Solution:
         """Weights within ``tol`` of the pooled solution."""
-        told = (problem.engine, problem.settings, problem.population, problem.broadcast, problem.shares)
-        return Solution(*conjugate_residual_weights(*told, problem.observe))
+        arguments = (problem.engine, problem.settings, problem.population, problem.broadcast, problem.shares)
+        return Solution(*conjugate_residual_weights(*arguments, problem.observe))
 
     def weight_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """A gradient every round."""

@@ -97,8 +97,8 @@ def prepare_weights(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     own = own_statistics(shard, memory, broadcast)
     preconditioner = _preconditioner(broadcast, int(memory["seed"]))
     quadratic = own.quadratic(float(broadcast["unlabeled_weight"]))
-    told = {name: broadcast[name] for name in (*KEPT_BASIS, *KEPT_PAIRS, *KEPT_RANGES) if name in broadcast}
-    kept = {**forget(memory), **told, **pack(quadratic), "gram": own.gram, "root": preconditioner.root}
+    received = {name: broadcast[name] for name in (*KEPT_BASIS, *KEPT_PAIRS, *KEPT_RANGES) if name in broadcast}
+    kept = {**forget(memory), **received, **pack(quadratic), "gram": own.gram, "root": preconditioner.root}
     return kept, _extent(quadratic.curvature, preconditioner if "ridge_share" in broadcast else None)
 
 
@@ -155,14 +155,14 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
 def consensus_weights(problem: Problem, solver: ADMM) -> tuple[Array, bool]:
     """Agreed weights, and whether they are within ``tol``."""
     engine, settings = problem.engine, problem.settings
-    told = {**problem.broadcast, "unlabeled_weight": scalar(settings.penalty.strength)}
+    broadcast = {**problem.broadcast, "unlabeled_weight": scalar(settings.penalty.strength)}
     # Wavelets do not say where the rows are, and a preconditioner for rows anywhere takes more rounds than none.
     if solver.fixed_penalty is None and settings.basis == "rules":
-        told |= _typical_agent(problem)
-    extent = engine.sum("prepare_weights", told)
+        broadcast |= _typical_agent(problem)
+    extent = engine.sum("prepare_weights", broadcast)
     penalty = solver.fixed_penalty or _start_penalty(extent, settings.ridge_value, len(engine.present))
     with single_threaded_blas():
-        preconditioner = _preconditioner(told, settings.seed)
+        preconditioner = _preconditioner(broadcast, settings.seed)
         return _Solve(engine, solver, settings.ridge_value, problem.observe, preconditioner, penalty).run()
 
 
@@ -253,12 +253,12 @@ def _start_penalty(extent: Bundle, ridge: float, n_agents: int) -> float:
     return spectral_penalty(mean["largest"] or 1.0, mean["smallest"], ridge, n_agents)
 
 
-def _preconditioner(told: Bundle, seed: int) -> Preconditioner:
+def _preconditioner(broadcast: Bundle, seed: int) -> Preconditioner:
     """The preconditioner that everybody computes from the same message; the identity if it asks for none."""
-    if "ridge_share" not in told:
-        return Preconditioner.identity(unpack_basis(told).n_outputs)
-    needed = (*unpack_basis(told).arrays(), "labeled_each", "pairs_each", "ridge_share", "mix_concentration")
-    arrays = {name: told[name] for name in needed if name in told}
+    if "ridge_share" not in broadcast:
+        return Preconditioner.identity(unpack_basis(broadcast).n_outputs)
+    needed = (*unpack_basis(broadcast).arrays(), "labeled_each", "pairs_each", "ridge_share", "mix_concentration")
+    arrays = {name: broadcast[name] for name in needed if name in broadcast}
     message = tuple((name, array.shape, array.dtype.str, array.tobytes()) for name, array in arrays.items())
     return _preconditioner_of(message, seed)
 
@@ -266,14 +266,14 @@ def _preconditioner(told: Bundle, seed: int) -> Preconditioner:
 @lru_cache(maxsize=1)
 def _preconditioner_of(message: tuple[tuple[str, tuple[int, ...], str, bytes], ...], seed: int) -> Preconditioner:
     """Made once by all the agents of a process."""
-    told = {name: np.frombuffer(data, dtype=dtype).reshape(shape) for name, shape, dtype, data in message}
+    arrays = {name: np.frombuffer(data, dtype=dtype).reshape(shape) for name, shape, dtype, data in message}
     return preconditioner_of_rules(
-        Rules.of_arrays(told),
+        Rules.of_arrays(arrays),
         None,
-        n_labeled=float(told["labeled_each"]),
-        n_pairs=float(told["pairs_each"]),
-        ridge=float(told["ridge_share"]),
-        concentration=float(told.get("mix_concentration", scalar(1.0))),
+        n_labeled=float(arrays["labeled_each"]),
+        n_pairs=float(arrays["pairs_each"]),
+        ridge=float(arrays["ridge_share"]),
+        concentration=float(arrays.get("mix_concentration", scalar(1.0))),
         seed=seed,
     )
 

@@ -1,4 +1,4 @@
-"""Ridge and weight of the penalty by leave-one-out: the totals are told, and every agent tries them on its own labels.
+"""Ridge and weight of the penalty by leave-one-out: agents receive the totals and evaluate candidates on their labels.
 
 Two rounds, the second on a finer grid about the best of the first. Only sums of squared errors come back.
 """
@@ -21,7 +21,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.declaration import Rule, array, at_least
 from dsfr.training.distinct_rows import rows_of_groups
 from dsfr.training.fields import STATISTICS, problem_fields
-from dsfr.training.messages import pack_statistics, told_ranges, unpack_basis, unpack_statistics
+from dsfr.training.messages import pack_statistics, scaling_ranges, unpack_basis, unpack_statistics
 from dsfr.training.registry import task
 from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
@@ -70,7 +70,7 @@ def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
 
 def labeled_blocks(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
     """Features and standardised targets of the labelled rows, block by block."""
-    basis, ranges = unpack_basis(broadcast), told_ranges(memory, broadcast)
+    basis, ranges = unpack_basis(broadcast), scaling_ranges(memory, broadcast)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     for X, y in shard.batches():
         for block in row_blocks(len(y)):
@@ -115,10 +115,10 @@ def minimize_left_out(engine: Engine, broadcast: Bundle, total: Statistics) -> T
         return None
     penalized = bool(total.unlabeled_gram.any())
     packed = {TOTAL + name: array for name, array in pack_statistics(total, with_penalty=penalized).items()}
-    told = {**broadcast, **packed}
+    sent = {**broadcast, **packed}
     axes = [np.linspace(low, high, COARSE) for low, high in (LOG_WEIGHT, LOG_RIDGE)]
-    powers, _ = _best(engine, told, axes, penalized)
-    powers, error = _best(engine, told, list(map(_finer, axes, powers)), penalized)
+    powers, _ = _best(engine, sent, axes, penalized)
+    powers, error = _best(engine, sent, list(map(_finer, axes, powers)), penalized)
     weight, ridge = float(10.0 ** powers[0]) if penalized else 0.0, float(10.0 ** powers[1])
     evidence = Evidence(total)
     return Tuned(
@@ -136,13 +136,13 @@ def _finer(axis: Array, power: float) -> Array:
     return np.linspace(max(power - step, axis[0]), min(power + step, axis[-1]), FINE)
 
 
-def _best(engine: Engine, told: Bundle, axes: list[Array], penalized: bool) -> tuple[Array, float]:
+def _best(engine: Engine, sent: Bundle, axes: list[Array], penalized: bool) -> tuple[Array, float]:
     """Powers of ten of the best candidate on a grid, and its summed error."""
     if not penalized:
         axes = [axes[0][:1], axes[1]]
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     candidates = 10.0**grid * [1.0 if penalized else 0.0, 1.0]
-    errors = engine.sum("left_out_errors", {**told, "candidates": candidates})["errors"]
+    errors = engine.sum("left_out_errors", {**sent, "candidates": candidates})["errors"]
     best = int(errors.argmin())
     return grid[best], float(errors[best])
 

@@ -9,7 +9,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.declaration import array
 from dsfr.training.fields import SCORE, STATISTICS, problem_fields
-from dsfr.training.messages import pack_statistics, told_ranges, unpack_basis
+from dsfr.training.messages import pack_statistics, scaling_ranges, unpack_basis
 from dsfr.training.penalties import NO_PENALTY, penalty_in
 from dsfr.training.registry import remember, task
 from dsfr.training.scaling.survey import KEPT_SCALING
@@ -37,7 +37,7 @@ def statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle,
 
 def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistics:
     """Statistics of an agent's own rows."""
-    basis, ranges = unpack_basis(broadcast), told_ranges(memory, broadcast)
+    basis, ranges = unpack_basis(broadcast), scaling_ranges(memory, broadcast)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     with single_threaded_blas():
         parts = (
