@@ -75,7 +75,7 @@ def errors_by_scaling(X, y, truth, others=slice(None)):
     return found
 
 
-@pytest.mark.parametrize("odd", [1e9, 1e300, -1.7e308])
+@pytest.mark.parametrize("odd", [1e9, 1e98, -1e99])
 def test_one_odd_row_does_not_spoil_a_robust_fit(odd):
     X, truth, y = make_table(3, n_rows=300, n_labels=60)
     row = int(np.flatnonzero(np.isnan(y))[0])
@@ -94,7 +94,7 @@ def test_one_odd_label_has_bounded_weight_in_a_robust_fit():
     assert errors["range"] > 100.0 * errors["robust"]
 
 
-@pytest.mark.parametrize("odd", [1e300, -1e9, 1.7e308])
+@pytest.mark.parametrize("odd", [1e98, -1e9, 1e99])
 def test_a_label_that_is_hardly_meant_is_named_with_what_it_counts_as(odd):
     X, _, y = make_table(3, n_rows=300, n_labels=60)
     others = np.nanmax(np.abs(y))
@@ -260,7 +260,7 @@ def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
 
 
 @pytest.mark.filterwarnings("ignore:a target of")
-@pytest.mark.parametrize("odd", [1e3, 1e7, 1e12, 1e300])
+@pytest.mark.parametrize("odd", [1e3, 1e7, 1e12, 1e98])
 def test_one_odd_label_does_not_make_intervals_coarse(odd):
     X, _, y = make_table(3, n_rows=300, n_labels=60)
     y[int(np.flatnonzero(~np.isnan(y))[0])] = odd * np.nanstd(y)
