@@ -82,7 +82,7 @@ def outputs_of(tmp_path, ending):
         "one row": ("explain", model, "--row", f"{data}:7"),
         "simplify": ("simplify", model, data, "-o", folder / "simple.dsfr"),
         "report": ("report", model, data, "-o", page),
-        "several files": ("fit", "--engine", "inprocess", folder / f"rows{ending}", "--target", "x3", "-o", model),
+        "several files": ("fit", "--engine", "in-process", folder / f"rows{ending}", "--target", "x3", "-o", model),
     }
     texts = {}
     for name, command in commands.items():

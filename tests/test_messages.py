@@ -93,7 +93,7 @@ def test_a_simplified_average_says_that_it_has_no_intervals_any_more(table, tmp_
     model, simple = fitted(table, tmp_path / "m.dsfr", "--method", "auto"), tmp_path / "s.dsfr"
     shown = run("simplify", model, "-o", simple, "--similarity", "0.3").output
     assert "intervals     lost" in shown
-    assert "a simplified model does not know" in refused("predict", simple, table, "--interval", "0.5")
+    assert "simplifying a model discards its uncertainty" in refused("predict", simple, table, "--interval", "0.5")
     assert "intervals" not in run("simplify", fitted(table, model), "-o", simple, "--similarity", "0.3").output
 
 
