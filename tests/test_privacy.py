@@ -15,8 +15,8 @@ from tests.tables import make_settings, make_table
 class Eavesdropper(InProcessEngine):
     """A transport whose coordinator sees every contribution of the first agent."""
 
-    def _run(self, task, verb, broadcast):
-        contributions = super()._run(task, verb, broadcast)
+    def _contributions(self, task, verb, broadcast):
+        contributions = super()._contributions(task, verb, broadcast)
         if task == "weight_consensus":
             self.heard.append((broadcast["consensus"], contributions[0]))
         if task.endswith("_gradient"):
