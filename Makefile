@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lock bench speed reproduce picture docs tables torture clean
+.PHONY: help demo test check lint types imports format lock bench speed reproduce picture docs tables torture package sbom clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,16 @@ bench: $(READY) $(PEERS)/.ready ## measure accuracy and speed, store the results
 speed: $(READY) $(PEERS)/.ready ## measure speed, memory and growth, store the results and show them in the README
 	$(BIN)/python -m benchmarks.run speed scaling memory startup
 
+# Ten times the cases of tests/faults and 40 kills of MPI and dask jobs: about half an hour on two idle cores.
+torture: $(READY) ## try faults: damaged files, kills, full disks, little memory; store the counts and show them in docs/reliability.md
+	$(BIN)/python -m benchmarks.run torture kills
+
+package: $(READY) ## build wheel and sdist; install them in clean environments with the lowest and newest dependencies
+	.ci/package all
+
+sbom: $(READY) ## write a software bill of materials of dsfr and what it needs to build/sbom.json (CycloneDX)
+	.ci/package sbom
+
 # Other packages' fuzzy c-means: one of them needs an older numpy, so they have an environment of their own.
 $(PEERS)/.ready: benchmarks/peers.txt
 	$(PYTHON) -m venv --clear $(PEERS)
@@ -67,9 +77,6 @@ tables: $(READY) ## write the table of tasks into docs/privacy.md
 	$(BIN)/python docs/privacy_table.py
 
 # More cases than a test run has time for; the seed and the counts are printed.
-torture: $(READY) ## run the faults suite with 20,000 mutated broadcasts (DSFR_FUZZ_CASES, DSFR_TEST_SEED)
-	DSFR_FUZZ_CASES=$${DSFR_FUZZ_CASES:-20000} HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -s tests/faults
-
 picture: $(READY) ## draw the pictures of the README again (needs Chromium)
 	$(BIN)/python docs/picture.py
 	$(BIN)/python docs/screenshot.py

@@ -14,7 +14,7 @@ from dsfr.storage.atomic import replacing
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = (README, ROOT / "docs" / "clusters.md")
+DOCUMENTS = (README, ROOT / "docs" / "clusters.md", ROOT / "docs" / "reliability.md")
 """Documents with marked blocks."""
 RESULTS = ROOT / "benchmarks" / "results"
 NAMES = (
@@ -31,6 +31,7 @@ NAMES = (
     "engines",
     "kills",
     "clusters",
+    "torture",
 )
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
@@ -69,7 +70,7 @@ def run(name: str) -> int:
 
 
 def main() -> None:
-    chosen = [name for name in sys.argv[1:] if name in NAMES] or NAMES
+    chosen = [name for name in sys.argv[1:] if name in NAMES] or [name for name in NAMES if name != "torture"]
     codes = [run(name) for name in (chosen if "--render" not in sys.argv else ())]
     for document in DOCUMENTS:
         document.write_text(with_results(document.read_text()))

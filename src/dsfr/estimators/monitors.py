@@ -15,7 +15,7 @@ _NUMBERS = ("objective", "primal_residual", "dual_residual", "error_bound")
 def metrics_of(info: RoundInfo) -> dict[str, float]:
     """The known numbers of a round, by names such as ``weights/error_bound``.
 
-    >>> metrics_of(RoundInfo("weights", 3, float("nan"), 0.1, 0.2, 1e300))
+    >>> metrics_of(RoundInfo("weights", 3, float("nan"), 0.1, 0.2, float("inf")))
     {'weights/primal_residual': 0.1, 'weights/dual_residual': 0.2}
     """
     numbers = {f"{info.stage}/{name}": float(getattr(info, name)) for name in _NUMBERS}

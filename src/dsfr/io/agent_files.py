@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Self
 
 from dsfr.core.compiled import worthwhile
-from dsfr.io.columns import TableError, listed
+from dsfr.io.columns import TableError, listed, repeated_names
 from dsfr.io.files import column_names, find_files
 from dsfr.io.formats import endings
 from dsfr.io.scanning import Scan
+from dsfr.io.stamp import Stamp, check_stamp, stamp_of
 from dsfr.training import Shard
 from dsfr.training.rows import Batch
 from dsfr.training.shard import agent_key
@@ -71,7 +72,7 @@ def find_agent_files(pattern: str, *, rank: int = 0, n_ranks: int = 1) -> dict[s
             f"or put {RANK} into the name where every rank has a file of its own"
         )
     names = [_agent_name(path) for path in paths]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = repeated_names(names)
     if repeated:
         raise TableError(f"several files are named {listed(repeated)}: agents go by these names, so rename them")
     return dict(zip(names[rank::n_ranks], paths[rank::n_ranks], strict=True))
@@ -103,12 +104,12 @@ def read_movable(name: str, path: str, most_bytes: float, *, columns: Columns) -
     """
     file = Path(path)
     with _naming(file):
-        rows = _scan(file, columns)
+        stamp, rows = stamp_of(file), _scan(file, columns)
         n_rows = rows.count_rows()
         if not n_rows or n_rows * (len(columns.features) + 1) * 8 <= most_bytes:
             return read_shard(name, file, columns, memory_bytes=sys.maxsize)
         n_labeled = rows.count_labels()
-        passed = FileRows(rows, n_labeled if columns.labeled_only else n_rows, n_labeled)
+        passed = FileRows(rows, n_labeled if columns.labeled_only else n_rows, n_labeled, stamp)
         return Shard(passed, agent_key(name), worthwhile(passed.n_samples))
 
 
@@ -119,6 +120,8 @@ class FileRows:
     scan: Scan
     n_samples: int
     n_labeled: int
+    stamp: Stamp
+    """Of the file when its rows were counted: every pass must find the same ones."""
 
     @property
     def n_features(self) -> int:
@@ -127,6 +130,7 @@ class FileRows:
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows."""
+        check_stamp(self.scan.files[0], self.stamp)
         for block in self.scan.blocks():
             yield block.X, block.y
 

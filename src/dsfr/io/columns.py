@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -40,6 +41,11 @@ class Origin:
         """
         number = f"row {self.rows_before + index + 1}"
         return f"{number} of {self.file}" if self.file else number
+
+
+def repeated_names(names: Sequence[str]) -> list[str]:
+    """Names that occur more than once, sorted; in time proportional to their number."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def listed(names: Sequence[str], most: int = 20) -> str:
@@ -97,14 +103,15 @@ def labels(table: Table, name: str, origin: Origin = Origin()) -> np.ndarray[Any
 
 def matrix(table: Table, names: Sequence[str], origin: Origin = Origin()) -> Array:  # noqa: B008
     """Columns side by side; shape (n, number of names)."""
-    missing = [name for name in names if name not in table.column_names]
+    present = set(table.column_names)
+    missing = [name for name in names if name not in present]
     if missing:
         raise TableError(f"the table lacks the column(s) {', '.join(missing)}; it has {listed(table.column_names)}")
     return np.column_stack([numbers(table, name, origin=origin) for name in names])
 
 
 def _require(table: Table, name: str) -> Any:
-    if name not in table.column_names:
+    if table.schema.get_field_index(name) < 0:  # the list of all names is made anew whenever it is asked for
         raise TableError(f"the table has no column {name!r}; it has {listed(table.column_names)}")
     return table.column(name)
 

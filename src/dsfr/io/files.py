@@ -16,8 +16,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from dsfr.core.explain.words import one_line
-from dsfr.io.columns import Table, TableError, listed
+from dsfr.io.columns import Table, TableError, listed, repeated_names
 from dsfr.io.formats import endings, format_of
+from dsfr.io.stamp import unchanged
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
@@ -56,7 +57,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
     """
     with reading_errors(path):
         names = format_of(path).column_names(path, delimiter)
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = repeated_names(names)
     if repeated:
         raise TableError(f"{path} has several columns named {listed(repeated)}: rename them")
     return names
@@ -64,7 +65,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
 
 def read_batches(path: Path, names: Sequence[str], delimiter: str) -> Iterator[Table]:
     """The named columns of a file, which must exist, in batches; columns of CSV files are text."""
-    with reading_errors(path):
+    with unchanged(path), reading_errors(path):
         yield from format_of(path).read_batches(path, names, delimiter)
 
 

@@ -123,6 +123,8 @@ def _read_header(data: bytes) -> dict[str, Any]:
         raise BundleError(f"not a bundle of arrays: its header is not JSON: {error}") from None
     if not isinstance(header, dict) or len(header) > MAX_ARRAYS + 1:
         raise BundleError(f"a header must name at most {MAX_ARRAYS} arrays, each with its type, shape and place")
+    if not isinstance(header.get("__metadata__", {}), dict):
+        raise BundleError("a header with metadata that is no JSON object")
     return header
 
 

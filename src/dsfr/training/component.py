@@ -173,8 +173,10 @@ def as_source(value: Any) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         arguments = ", ".join(f"{name}={as_source(entry)}" for name, entry in changed_fields(value).items())
         return f"{type(value).__name__}({arguments})"
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return f"[{', '.join(map(as_source, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(as_source, value))}{',' * (len(value) == 1)})"
     return repr(value)
 
 

@@ -18,6 +18,7 @@ from dsfr.engines.checkpoint.identity import FORMAT, as_json, first_difference
 from dsfr.engines.checkpoint.journal import Journal, Record
 from dsfr.engines.flattening import layout_of, pack_bundles, unpack_bundles
 from dsfr.storage.bundles import Bundle
+from dsfr.storage.lock import FileLock
 
 MAX_LEAD = 1
 """Largest number of rounds that one process can be ahead of another, if every round waits for all."""
@@ -70,6 +71,7 @@ class Checkpointed(BaseEngine):
         self._journal = Journal(self._agent_folder(engine.own_agents[0]) / "journal")
         self._round, self._replayed = 0, list[Record]()
         self._memories_outdated = False
+        self._lock = FileLock(self._journal.path.with_name("lock"))
         self._open(self._header(settings), resume=resume)
 
     @property
@@ -141,6 +143,10 @@ class Checkpointed(BaseEngine):
         problem = first_difference(records[0], header) if records else ""
         if records and not resume:
             problem = f"{self._folder} has the journal of an earlier training: resume it, or give another folder"
+        if not self._lock.acquired:
+            problem = (
+                f"another process trains with the checkpoint {self._folder}: wait for its end, or give another folder"
+            )
         rounds = self._engine.min_over_processes(-1 if problem else self._last_round(len(records) - 1))
         paths = [self._memory_path(agent, rounds) for agent in self._engine.own_agents]
         lacking = rounds > 0 and not all(path.is_file() for path in paths)

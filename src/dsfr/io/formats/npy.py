@@ -10,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from dsfr.io.array_rows import read_array_rows
 from dsfr.io.columns import Table, TableError, numbers
 from dsfr.io.formats.contract import BATCH_ROWS, TableFormat
 
@@ -28,8 +29,7 @@ class Npy(TableFormat):
         """Columns as double precision numbers."""
         columns = [int(name[1:]) for name in names]
         for start in range(0, len(_open_array(path)), BATCH_ROWS):
-            # Mapped again for every batch: otherwise pages already read would stay in the process's memory.
-            rows = np.array(_open_array(path)[start : start + BATCH_ROWS, columns], dtype=np.float64)
+            rows = read_array_rows(path, _open_array(path), start, start + BATCH_ROWS, columns)
             yield pa.table(dict(zip(names, rows.T, strict=True)))
 
     def count_rows(self, path: Path, delimiter: str) -> int:

@@ -1,0 +1,59 @@
+"""A command that runs out of memory ends with a message and whole files; many fits do not make a process grow."""
+
+import resource
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from dsfr import SFRRegressor
+from tests.faults.cases import n_cases, random_of, record, write_rows
+from tests.faults.forked import Case, run_cases
+
+MOST_GROWTH = 8 << 20
+"""Bytes, over all fits; the rows of one fit take 4 MB."""
+
+
+def test_too_little_memory_is_one_message(tmp_path, record_property):
+    write_rows(tmp_path / "rows.csv", n_rows=20_000)
+    fit = ["fit", "rows.csv", "--target", "y", "--solver", "exact", "-o", "model.dsfr"]
+    spare = (2.0 ** random_of("memory").uniform(18.0, 27.0, n_cases(12))).astype(int).tolist()
+    outcomes = Counter()
+    for case in run_cases([Case(fit, str(tmp_path), spare_bytes=size) for size in (*spare, 1 << 32)]):
+        outcomes[how_it_ended(case)] += 1
+    assert outcomes["trained"] >= 1  # the largest is enough
+    assert outcomes["one message of dsfr"] >= 1
+    assert not list(tmp_path.glob(".dsfr-*"))
+    record(record_property, outcomes)
+
+
+def how_it_ended(case):
+    if case.code == 0:
+        return "trained"
+    assert "Traceback" not in case.output, case
+    if case.code == 2:
+        assert "Error: " in case.output, case
+        return "one message of dsfr"
+    # These libraries are written in C and C++ and end the process themselves.
+    assert "OpenBLAS error: Memory allocation" in case.output or "terminate called" in case.output, case
+    return "ended by OpenBLAS or Arrow, with their message"
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def test_many_fits_in_one_process_do_not_grow(record_property):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (50_000, 10))
+    y = np.where(np.arange(len(X)) < 200, X[:, 0] * X[:, 1], np.nan)
+
+    def fit(times):
+        for seed in range(times):
+            SFRRegressor(n_rules=2, solver="exact", tol=0.1, random_state=seed).fit(X, y).predict(X)
+
+    fit(4)
+    before = resident_bytes()
+    fit(n_cases(10))
+    assert resident_bytes() - before < MOST_GROWTH
+    record(record_property, Counter({"fits without growth": n_cases(10)}))
