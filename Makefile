@@ -23,8 +23,9 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## train the paper's five methods on a bundled table and explain the result
 	$(BIN)/dsfr demo
 
+# Files of tests run in parallel, on as many processes as there are cores; `pytest` alone runs them one after the other.
 test: check ## lint, types, import rules and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: lint types imports
 
