@@ -62,12 +62,12 @@ def test_a_read_only_folder_is_named_before_any_work(folder, record_property):
         for command in commands(folder, fixed).values():
             assert f"the folder {fixed} cannot be written to: write elsewhere" in refused(*command)
         kept = ["--checkpoint", fixed / "kept", "-o", folder / "out.dsfr"]
-        assert str(fixed) in refused("fit", folder / "sites", "--engine", "inprocess", "--target", "y", *kept)
+        assert str(fixed) in refused("fit", folder / "sites", "--engine", "in-process", "--target", "y", *kept)
     record(record_property, Counter({"refused": len(commands(folder, fixed)) + 1}))
 
 
 def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder):
-    fit = ["fit", folder / "sites", "--engine", "inprocess", "--target", "y", "--max-rounds", "8"]
+    fit = ["fit", folder / "sites", "--engine", "in-process", "--target", "y", "--max-rounds", "8"]
     assert run(*fit, "-o", folder / "whole.dsfr").exit_code == 0
     with small_disk(folder / "small", 256) as small:
         kept = [*fit, "--checkpoint", small / "kept", "-o", folder / "new.dsfr", "--resume"]

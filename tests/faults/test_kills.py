@@ -20,7 +20,7 @@ COMMANDS = {
         "fit",
         "sites",
         "--engine",
-        "inprocess",
+        "in-process",
         "--target",
         "y",
         "--max-rounds",

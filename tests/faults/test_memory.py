@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dsfr import SFRRegressor
+from dsfr import SFRRegressor, Sums
 from tests.faults.cases import n_cases, random_of, record, write_rows
 from tests.faults.forked import Case, run_cases
 
@@ -16,7 +16,7 @@ MOST_GROWTH = 8 << 20
 
 def test_too_little_memory_is_one_message(tmp_path, record_property):
     write_rows(tmp_path / "rows.csv", n_rows=20_000)
-    fit = ["fit", "rows.csv", "--target", "y", "--solver", "exact", "-o", "model.dsfr"]
+    fit = ["fit", "rows.csv", "--target", "y", "--solver", "sums", "-o", "model.dsfr"]
     spare = (2.0 ** random_of("memory").uniform(18.0, 27.0, n_cases(12))).astype(int).tolist()
     outcomes = Counter()
     for case in run_cases([Case(fit, str(tmp_path), spare_bytes=size) for size in (*spare, 1 << 32)]):
@@ -50,7 +50,7 @@ def test_many_fits_in_one_process_do_not_grow(record_property):
 
     def fit(times):
         for seed in range(times):
-            SFRRegressor(n_rules=2, solver="exact", tol=0.1, random_state=seed).fit(X, y).predict(X)
+            SFRRegressor(n_rules=2, solver=Sums(tol=0.1), random_state=seed).fit(X, y).predict(X)
 
     fit(4)
     before = resident_bytes()

@@ -48,7 +48,7 @@ def test_odd_names_of_agents_and_their_checkpoint(tmp_path):
     (tmp_path / "sites").mkdir()
     for name in NAMES:
         write_rows(tmp_path / "sites" / name, n_rows=12)
-    told = ["--engine", "inprocess", "--target", "y", "--max-rounds", "4", "--checkpoint", tmp_path / "kept"]
+    told = ["--engine", "in-process", "--target", "y", "--max-rounds", "4", "--checkpoint", tmp_path / "kept"]
     result = run("fit", tmp_path / "sites", *told, "-o", tmp_path / "m.dsfr")
     assert result.exit_code == 0, result.output
     assert dsfr.load(tmp_path / "m.dsfr").training["n_agents"] == len(NAMES)
@@ -57,7 +57,7 @@ def test_odd_names_of_agents_and_their_checkpoint(tmp_path):
 
 def test_names_that_are_not_utf8_are_refused(tmp_path):
     write_rows(tmp_path / NOT_UTF8)
-    told = ["--engine", "inprocess", "--target", "y", "-o", tmp_path / "m.dsfr"]
+    told = ["--engine", "in-process", "--target", "y", "-o", tmp_path / "m.dsfr"]
     assert "cannot be read: 'utf-8' codec can't encode" in refused("fit", tmp_path, *told)
 
 
@@ -113,7 +113,7 @@ def test_ten_thousand_columns(tmp_path):
 def test_a_thousand_agents(tmp_path):
     write_rows(tmp_path / "rows.csv", n_rows=3000)
     out = tmp_path / "m.dsfr"
-    fit = ["fit", tmp_path / "rows.csv", "--target", "y", "--solver", "exact", "--tol", "0.01", "-o", out]
+    fit = ["fit", tmp_path / "rows.csv", "--target", "y", "--solver", "sums", "--tol", "0.01", "-o", out]
     assert run(*fit, "--agents", 1000).exit_code == 0
     many = dsfr.load(out)
     assert many.training["n_agents"] == 1000
