@@ -17,13 +17,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from dsfr.paper.experiments.machine import describe_source
+from dsfr.paper.experiments.provenance import describe_source
 
 from benchmarks.tables import MISSED
 
 ROOT = Path(__file__).parent.parent
-FUZZ_CASES = 1000
-"""Mutated broadcasts with factor 1."""
 
 
 @dataclass
@@ -60,11 +58,7 @@ def main() -> None:
 
 def run_tests(factor: float, seed: int) -> dict[str, Promise]:
     """Promises by the module of their tests."""
-    environment = os.environ | {
-        "DSFR_TORTURE": str(factor),
-        "DSFR_FUZZ_CASES": str(round(factor * FUZZ_CASES)),
-        "DSFR_TEST_SEED": str(seed),
-    }
+    environment = os.environ | {"DSFR_TORTURE": str(factor), "DSFR_TEST_SEED": str(seed)}
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-o", "junit_family=xunit1", f"--junitxml={report}"]

@@ -1,9 +1,8 @@
 """An agent that believes nobody: whatever is broadcast, its task gives a declared result or the one error.
 
-``DSFR_FUZZ_CASES`` sets the number of mutated broadcasts (1000), ``DSFR_TEST_SEED`` their seed.
+``DSFR_TORTURE`` multiplies the number of mutated broadcasts (1000), ``DSFR_TEST_SEED`` is their seed.
 """
 
-import os
 import resource
 import time
 from collections import Counter
@@ -16,11 +15,11 @@ from dsfr.training.declaration import BroadcastError, TaskError
 from dsfr.training.registry import REGISTRY
 from dsfr.training.shared_rows import MOST_MATCHED, n_places
 from dsfr.training.symbols import MOST
+from tests.faults.cases import SEED, n_cases, record
 from tests.faults.mutation import mutated
 from tests.faults.recorded import some_calls
 
-N_CASES = int(os.environ.get("DSFR_FUZZ_CASES", "1000"))
-SEED = int(os.environ.get("DSFR_TEST_SEED", "0"))
+N_CASES = n_cases(1000)
 MOST_SECONDS = 10.0
 """Of the processor, for one task on 15 rows."""
 MOST_KILOBYTES = 600_000
@@ -74,7 +73,7 @@ def outcome(case):
     return "accepted"
 
 
-def test_every_mutated_broadcast_gives_a_declared_result_or_the_one_error():
+def test_every_mutated_broadcast_gives_a_declared_result_or_the_one_error(record_property):
     some_calls()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcomes, slowest = Counter(), 0.0
@@ -88,7 +87,7 @@ def test_every_mutated_broadcast_gives_a_declared_result_or_the_one_error():
         slowest = max(slowest, time.process_time() - start)
         assert slowest < MOST_SECONDS, f"case {case} took {slowest:.1f} s"
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"{N_CASES} mutated broadcasts: {dict(outcomes)}, slowest {slowest:.2f} s, {grown / 1e3:.0f} MB more")
+    record(record_property, outcomes)
     assert grown < MOST_KILOBYTES
     assert set(outcomes) == {"refused", "accepted"}
     assert outcomes["refused"] > N_CASES / 3

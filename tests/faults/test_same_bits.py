@@ -15,13 +15,13 @@ from dsfr.core import compiled
 from tests.faults.cases import n_cases, record
 from tests.tables import make_table
 
-SOLVERS = ("sums", "admm", "conjugate")
+SOLVERS = ("sums", "conjugate")
 
 
 def fitted(seed):
     """Predictions of a fit; seeds differ in data, solver and number of agents."""
     X, _, y = make_table(seed, n_rows=300)
-    estimator = SFRRegressor(n_rules=3, n_agents=1 + seed % 3, solver=SOLVERS[seed % 3], random_state=seed)
+    estimator = SFRRegressor(n_rules=3, n_agents=1 + seed % 3, solver=SOLVERS[seed % 2], random_state=seed)
     return estimator.fit(X, y).predict(X)
 
 
