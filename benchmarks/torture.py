@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from dsfr.paper.experiments.provenance import describe_source
-
 from benchmarks.tables import MISSED
+from dsfr.paper.experiments.provenance import describe_source
 
 ROOT = Path(__file__).parent.parent
 
