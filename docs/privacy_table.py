@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dsfr.training.tasks import privacy_table
+from dsfr.training.tasks.catalog import privacy_table
 
 PAGE = Path(__file__).parent / "privacy.md"
 BEGIN, END = "<!-- tasks: begin -->\n", "\n<!-- tasks: end -->"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dsfr.training.fixed_point import Iteration, keep_image, recall
-from dsfr.training.registry import forget
+from dsfr.training.tasks.registry import forget
 
 ONE, TWO, FAR = np.array([1.0, 0.0]), np.array([0.0, 2.0]), np.array([8.0, 8.0])
 

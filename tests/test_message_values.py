@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core.solve.statistics import Statistics
-from dsfr.training.messages import pack_statistics, symmetric, unpack_statistics, upper_triangle
+from dsfr.training.tasks.messages import pack_statistics, symmetric, unpack_statistics, upper_triangle
 
 
 @given(st.integers(0, 1000), st.integers(1, 8))

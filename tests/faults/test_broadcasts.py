@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dsfr.training import TASKS
-from dsfr.training.declaration import BroadcastError, TaskError
-from dsfr.training.registry import REGISTRY
-from dsfr.training.shared_rows import MOST_MATCHED, n_places
-from dsfr.training.symbols import MOST
+from dsfr.training.tasks.declaration import BroadcastError, TaskError
+from dsfr.training.tasks.registry import REGISTRY
+from dsfr.training.duplicates.shared_rows import MOST_MATCHED, n_places
+from dsfr.training.tasks.symbols import MOST
 from tests.faults.cases import SEED, n_cases, record
 from tests.faults.mutation import mutated
 from tests.faults.recorded import some_calls

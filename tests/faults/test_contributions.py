@@ -9,11 +9,11 @@ from dsfr.engines import EngineError, InProcessEngine
 from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import make_topology
 from dsfr.training import TASKS, make_shards, train
-from dsfr.training.checked_engine import checked
-from dsfr.training.declaration import ContributionError, Message
-from dsfr.training.messages import upper_triangle
-from dsfr.training.registry import REGISTRY
-from dsfr.training.semidefinite import MAX_DECOMPOSED, matrix_is_semidefinite, triangle_is_semidefinite
+from dsfr.training.tasks.checked_engine import checked
+from dsfr.training.tasks.declaration import ContributionError, Message
+from dsfr.training.tasks.messages import upper_triangle
+from dsfr.training.tasks.registry import REGISTRY
+from dsfr.training.tasks.semidefinite import MAX_DECOMPOSED, matrix_is_semidefinite, triangle_is_semidefinite
 from tests.faults.mutation import mutated
 from tests.faults.recorded import some_calls
 from tests.tables import make_settings, make_table

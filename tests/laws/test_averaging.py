@@ -15,7 +15,7 @@ from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.statistics import solve_weights
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
-from dsfr.training.messages import unpack_basis, unpack_statistics
+from dsfr.training.tasks.messages import unpack_basis, unpack_statistics
 from dsfr.training.scaling.robust import agree_scaling
 from tests.tables import Listener, make_settings, make_table, owners_of, train_on
 

@@ -13,11 +13,11 @@ import pytest
 import dsfr.training
 from dsfr.storage.bundles import payload_bytes
 from dsfr.training import TASKS
-from dsfr.training.declaration import BroadcastError, ContributionError, Field, number
-from dsfr.training.registry import KEYS, OTHER, REGISTRY, STAGES, VERBS, Declared, remember, task
+from dsfr.training.tasks.declaration import BroadcastError, ContributionError, Field, number
+from dsfr.training.tasks.registry import KEYS, OTHER, REGISTRY, STAGES, VERBS, Declared, remember, task
 from dsfr.training.rows import ArrayRows
 from dsfr.training.shard import KEPT
-from dsfr.training.tasks import MODULES, privacy_table
+from dsfr.training.tasks.catalog import MODULES, privacy_table
 from tests.faults.recorded import all_calls, some_calls
 
 SOURCES = {

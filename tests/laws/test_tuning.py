@@ -10,7 +10,7 @@ from dsfr.core.solve.evidence import LOG_RIDGE, LOG_WEIGHT, maximize_evidence
 from dsfr.core.solve.statistics import solve_weights
 from dsfr.engines import InProcessEngine
 from dsfr.training import ICR, TASKS, Graph, Settings, make_shards, train
-from dsfr.training.messages import unpack_statistics
+from dsfr.training.tasks.messages import unpack_statistics
 from tests.tables import make_settings, make_table, owners_of, train_on
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.anderson import Mixing
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import Field, Fields, array
-from dsfr.training.fields import ITERATION
-from dsfr.training.registry import remember
+from dsfr.training.tasks.declaration import Field, Fields, array
+from dsfr.training.tasks.fields import ITERATION
+from dsfr.training.tasks.registry import remember
 
 KEPT = remember(
     __name__,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dsfr.core.features.membership import Gaussian
-from dsfr.training.declaration import payload
-from dsfr.training.registry import REGISTRY
-from dsfr.training.symbols import Sizes
+from dsfr.training.tasks.declaration import payload
+from dsfr.training.tasks.registry import REGISTRY
+from dsfr.training.tasks.symbols import Sizes
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings

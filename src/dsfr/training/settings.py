@@ -12,7 +12,7 @@ from dsfr.training.penalties import ICR, NO_PENALTY, UnlabeledPenalty
 from dsfr.training.scaling.scalings import RangeScaling, Scaling
 from dsfr.training.solvers import Conjugate, Solver, Sums
 from dsfr.training.solvers.few_rounds import is_not_robust
-from dsfr.training.symbols import MOST_MODELS
+from dsfr.training.tasks.symbols import MOST_MODELS
 
 USUAL_RIDGE = 0.1
 FAMILIES: dict[str, type[Component]] = {

@@ -12,15 +12,7 @@ import numpy as np
 
 from dsfr.paper.experiments.selection import Cell
 from dsfr.paper.reproduction.loading import Results
-from dsfr.paper.reproduction.published import (
-    DATASETS,
-    METHODS,
-    PAPER,
-    REDUCTIONS,
-    SETTINGS,
-    SIGNIFICANCE_LEVEL,
-    TITLES,
-)
+from dsfr.paper.reproduction.published import DATASETS, METHODS, PAPER, REDUCTIONS, SETTINGS, SIGNIFICANCE_LEVEL, TITLES
 from dsfr.paper.reproduction.summary import REFERENCE, TableCell
 
 Means = Mapping[Cell, float]

@@ -6,10 +6,10 @@ from dsfr.core.arrays import Array
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
 from dsfr.core.scaling.affine import Ranges
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import array, at_least
-from dsfr.training.fields import CENTERS, CLUSTER_SPREAD, CLUSTER_SUMS, START
-from dsfr.training.messages import pack, unpack
-from dsfr.training.registry import remember, task
+from dsfr.training.tasks.declaration import array, at_least
+from dsfr.training.tasks.fields import CENTERS, CLUSTER_SPREAD, CLUSTER_SUMS, START
+from dsfr.training.tasks.messages import pack, unpack
+from dsfr.training.tasks.registry import remember, task
 from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
 

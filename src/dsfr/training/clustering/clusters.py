@@ -17,9 +17,9 @@ from dsfr.core.solve.lbfgs import LBFGS
 from dsfr.engines import Engine, EngineError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KNOWN
-from dsfr.training.fields import CENTERS, MAX_STEPS, RANGES_OR_KEPT, START, VARIATION
-from dsfr.training.messages import pack, scalar, unpack
-from dsfr.training.registry import forget, task
+from dsfr.training.tasks.fields import CENTERS, MAX_STEPS, RANGES_OR_KEPT, START, VARIATION
+from dsfr.training.tasks.messages import pack, scalar, unpack
+from dsfr.training.tasks.registry import forget, task
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_SCALING, Population, has_ticket
 from dsfr.training.shard import Purpose, Shard

@@ -14,15 +14,15 @@ from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import array, at_least
+from dsfr.training.tasks.declaration import array, at_least
 from dsfr.training.ensemble.rule_bases import Base, base_message, left_out_predictions, mixture_message
-from dsfr.training.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
-from dsfr.training.messages import scalar, unpack, unpack_basis
-from dsfr.training.registry import remember, task
+from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.messages import scalar, unpack, unpack_basis
+from dsfr.training.tasks.registry import remember, task
 from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.scaling.survey import Population
-from dsfr.training.semidefinite import GRAM
+from dsfr.training.tasks.semidefinite import GRAM
 from dsfr.training.shard import Purpose, Shard
 
 N_THRESHOLDS = 400

@@ -20,8 +20,8 @@ from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.declaration import BroadcastError, array, at_least
-from dsfr.training.fields import (
+from dsfr.training.tasks.declaration import BroadcastError, array, at_least
+from dsfr.training.tasks.fields import (
     COUNT,
     RANGES,
     RULES,
@@ -31,8 +31,8 @@ from dsfr.training.fields import (
     WEIGHT_VECTOR,
     statistics_fields,
 )
-from dsfr.training.messages import pack, pack_statistics, scalar, scaling_ranges, unpack_statistics
-from dsfr.training.registry import task
+from dsfr.training.tasks.messages import pack, pack_statistics, scalar, scaling_ranges, unpack_statistics
+from dsfr.training.tasks.registry import task
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard

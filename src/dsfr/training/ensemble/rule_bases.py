@@ -23,14 +23,14 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
-from dsfr.training.declaration import array
+from dsfr.training.tasks.declaration import array
 from dsfr.training.ensemble.relevance import agree_bends, mean_square_slopes, stretch
-from dsfr.training.fields import COUNT, MIXTURE_WITH_FACTORS, SCORE
-from dsfr.training.messages import pack, scalar, unpack
-from dsfr.training.registry import task
+from dsfr.training.tasks.fields import COUNT, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.messages import pack, scalar, unpack
+from dsfr.training.tasks.registry import task
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
-from dsfr.training.semidefinite import GRAM
+from dsfr.training.tasks.semidefinite import GRAM
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
 from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks

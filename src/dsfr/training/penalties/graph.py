@@ -13,8 +13,8 @@ from dsfr.core.penalties.graph_laplacian import laplacian_gram
 from dsfr.core.scaling.affine import scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.component import count, one_of, parameter
-from dsfr.training.declaration import Fields, optional, whole
-from dsfr.training.messages import scaling_ranges
+from dsfr.training.tasks.declaration import Fields, optional, whole
+from dsfr.training.tasks.messages import scaling_ranges
 from dsfr.training.penalties.penalty import UnlabeledPenalty
 from dsfr.training.shard import Shard
 

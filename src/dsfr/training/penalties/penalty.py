@@ -12,8 +12,8 @@ from dsfr.core.arrays import Array
 from dsfr.core.features.basis import Basis
 from dsfr.storage.bundles import Bundle
 from dsfr.training.component import Component, number, parameter
-from dsfr.training.declaration import Fields
-from dsfr.training.fields import PENALTY
+from dsfr.training.tasks.declaration import Fields
+from dsfr.training.tasks.fields import PENALTY
 from dsfr.training.shard import Shard
 
 

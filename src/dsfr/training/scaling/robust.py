@@ -18,10 +18,10 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, counts_below
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import array, at_least, not_below, optional
-from dsfr.training.fields import ASCENDING, COUNT
-from dsfr.training.messages import scalar
-from dsfr.training.registry import remember, task
+from dsfr.training.tasks.declaration import array, at_least, not_below, optional
+from dsfr.training.tasks.fields import ASCENDING, COUNT
+from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.registry import remember, task
 from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
 from dsfr.training.shard import LIMITS, Shard
 

@@ -14,13 +14,13 @@ from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import array, at_least, optional
-from dsfr.training.distinct_rows import NOTES
-from dsfr.training.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
-from dsfr.training.messages import scalar
-from dsfr.training.registry import OTHER, remember, task
+from dsfr.training.tasks.declaration import array, at_least, optional
+from dsfr.training.duplicates.distinct_rows import NOTES
+from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
+from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.registry import OTHER, remember, task
 from dsfr.training.shard import Purpose, Shard
-from dsfr.training.symbols import MAX_WEIGHTS
+from dsfr.training.tasks.symbols import MAX_WEIGHTS
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings

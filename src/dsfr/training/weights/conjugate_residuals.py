@@ -22,10 +22,10 @@ from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.declaration import array, number
-from dsfr.training.fields import UNLABELED_WEIGHT, WEIGHT_VECTOR, problem_fields
-from dsfr.training.messages import pack, scalar, unpack, unpack_basis
-from dsfr.training.registry import forget, task
+from dsfr.training.tasks.declaration import array, number
+from dsfr.training.tasks.fields import UNLABELED_WEIGHT, WEIGHT_VECTOR, problem_fields
+from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
+from dsfr.training.tasks.registry import forget, task
 from dsfr.training.rounds import WEIGHTS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_SCALING, Population
 from dsfr.training.shard import Purpose, Shard

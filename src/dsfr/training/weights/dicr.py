@@ -32,8 +32,8 @@ from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.declaration import Fields, above, array, number, optional, whole, within
-from dsfr.training.fields import (
+from dsfr.training.tasks.declaration import Fields, above, array, number, optional, whole, within
+from dsfr.training.tasks.fields import (
     BASIS,
     CURVATURES,
     FAR,
@@ -47,9 +47,9 @@ from dsfr.training.fields import (
     problem_fields,
 )
 from dsfr.training.fixed_point import KEPT, Iteration, keep_image, kept_fields, recall
-from dsfr.training.messages import KEPT_BASIS, pack, scalar, unpack, unpack_basis
+from dsfr.training.tasks.messages import KEPT_BASIS, pack, scalar, unpack, unpack_basis
 from dsfr.training.penalties import ICR, penalty_in
-from dsfr.training.registry import KEYS, forget, remember, task
+from dsfr.training.tasks.registry import KEYS, forget, remember, task
 from dsfr.training.rounds import WEIGHTS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_RANGES, KEPT_SCALING
 from dsfr.training.shard import Shard

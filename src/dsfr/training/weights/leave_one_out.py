@@ -18,11 +18,11 @@ from dsfr.core.solve.leave_one_out import Together, left_out_residuals
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import Rule, array, at_least
-from dsfr.training.distinct_rows import rows_of_groups
-from dsfr.training.fields import STATISTICS, problem_fields
-from dsfr.training.messages import pack_statistics, scaling_ranges, unpack_basis, unpack_statistics
-from dsfr.training.registry import task
+from dsfr.training.tasks.declaration import Rule, array, at_least
+from dsfr.training.duplicates.distinct_rows import rows_of_groups
+from dsfr.training.tasks.fields import STATISTICS, problem_fields
+from dsfr.training.tasks.messages import pack_statistics, scaling_ranges, unpack_basis, unpack_statistics
+from dsfr.training.tasks.registry import task
 from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.declaration import array
-from dsfr.training.fields import SCORE, STATISTICS, problem_fields
-from dsfr.training.messages import pack_statistics, scaling_ranges, unpack_basis
+from dsfr.training.tasks.declaration import array
+from dsfr.training.tasks.fields import SCORE, STATISTICS, problem_fields
+from dsfr.training.tasks.messages import pack_statistics, scaling_ranges, unpack_basis
 from dsfr.training.penalties import NO_PENALTY, penalty_in
-from dsfr.training.registry import remember, task
+from dsfr.training.tasks.registry import remember, task
 from dsfr.training.scaling.survey import KEPT_SCALING
 from dsfr.training.shard import Shard
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import Rule
-from dsfr.training.symbols import Sizes, size_of
+from dsfr.training.tasks.declaration import Rule
+from dsfr.training.tasks.symbols import Sizes, size_of
 
 MAX_DECOMPOSED = 64
 """Larger matrices are not decomposed."""

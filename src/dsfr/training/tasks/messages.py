@@ -12,9 +12,9 @@ from dsfr.core.features.bases import AnyBasis, basis_of
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import array
-from dsfr.training.fields import CENTERS, MEMBERSHIP, WIDTHS
-from dsfr.training.registry import remember
+from dsfr.training.tasks.declaration import array
+from dsfr.training.tasks.fields import CENTERS, MEMBERSHIP, WIDTHS
+from dsfr.training.tasks.registry import remember
 
 T = TypeVar("T")
 

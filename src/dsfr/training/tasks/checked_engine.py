@@ -7,9 +7,9 @@ from typing import Any
 from dsfr.engines import Engine
 from dsfr.engines.ledger import Ledger
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import ContributionError
-from dsfr.training.registry import REGISTRY
-from dsfr.training.symbols import Sizes
+from dsfr.training.tasks.declaration import ContributionError
+from dsfr.training.tasks.registry import REGISTRY
+from dsfr.training.tasks.symbols import Sizes
 
 
 def checked(engine: Engine) -> Engine:

@@ -17,9 +17,17 @@ import numpy as np
 from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.engines import Task
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import BroadcastError, ContributionError, Field, Fields, Message, TaskError, payload
+from dsfr.training.tasks.declaration import (
+    BroadcastError,
+    ContributionError,
+    Field,
+    Fields,
+    Message,
+    TaskError,
+    payload,
+)
 from dsfr.training.shard import KEPT, LIMITS, ForeignMemoryError, Shard
-from dsfr.training.symbols import Sizes, largest_sizes
+from dsfr.training.tasks.symbols import Sizes, largest_sizes
 
 VERBS = ("sum", "max", "gather")
 """How contributions are combined."""
@@ -168,7 +176,7 @@ class Declared:
 
 
 REGISTRY: dict[str, Declared] = {}
-"""All tasks by name, once `dsfr.training.tasks` is imported."""
+"""All tasks by name, once `dsfr.training.tasks.catalog` is imported."""
 KEYS: dict[str, Key] = {}
 """All that agents remember, by name."""
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dsfr.engines import EngineError
 from dsfr.storage.bundles import Bundle
-from dsfr.training.symbols import MAX_WEIGHTS, MAY_BE_EMPTY, Shape, Sizes, contradiction, most_of, size_of
+from dsfr.training.tasks.symbols import MAX_WEIGHTS, MAY_BE_EMPTY, Shape, Sizes, contradiction, most_of, size_of
 
 SHORT = 1024
 """Elements of arrays whose values are always checked, because that costs nothing."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
-from dsfr.training import duplicates, shared_rows
+from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
-from dsfr.training.declaration import Fields
+from dsfr.training.tasks.declaration import Fields
 from dsfr.training.ensemble import calibration, relevance, rule_bases
-from dsfr.training.registry import REGISTRY
+from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.scaling import robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, statistics

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dsfr.core.features.membership import MEMBERSHIPS
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import (
+from dsfr.training.tasks.declaration import (
     Field,
     Fields,
     Rule,
@@ -24,8 +24,8 @@ from dsfr.training.declaration import (
     whole,
     within,
 )
-from dsfr.training.semidefinite import gram_triangle
-from dsfr.training.symbols import MAX_WEIGHTS, MOST_MODELS, Sizes
+from dsfr.training.tasks.semidefinite import gram_triangle
+from dsfr.training.tasks.symbols import MAX_WEIGHTS, MOST_MODELS, Sizes
 
 FAR = 1e110
 """Largest center or weight: scaled features end at 1e100, and squares of this are still finite."""

@@ -15,13 +15,20 @@ from dsfr.core.arrays import IntArray
 from dsfr.core.duplicates import Coincidences
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.declaration import array, whole, within
-from dsfr.training.distinct_rows import NOTE_FIELDS, NOTES, is_labeled, labeled_rows, notes_of, rows_of_groups
-from dsfr.training.fields import COUNT, SEED
-from dsfr.training.messages import scalar
-from dsfr.training.registry import task
+from dsfr.training.tasks.declaration import array, whole, within
+from dsfr.training.duplicates.distinct_rows import (
+    NOTE_FIELDS,
+    NOTES,
+    is_labeled,
+    labeled_rows,
+    notes_of,
+    rows_of_groups,
+)
+from dsfr.training.tasks.fields import COUNT, SEED
+from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.registry import task
 from dsfr.training.shard import Purpose, Shard
-from dsfr.training.symbols import MOST
+from dsfr.training.tasks.symbols import MOST
 
 MOST_MATCHED = 5_000
 """Labels of all agents up to which rows that two agents hold are sought."""

@@ -1,0 +1,1 @@
+"""Duplicate rows: found, agreed on over agents, and left out."""
