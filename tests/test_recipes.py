@@ -19,11 +19,11 @@ from dsfr.engines import InProcessEngine
 from dsfr.pipeline.plan import make_plan, plan_links
 from dsfr.training import TASKS, Settings, make_shards, train
 from dsfr.training.component import count, parameter
+from dsfr.training.penalties import UnlabeledPenalty
+from dsfr.training.solvers import IterativeSolver, Solver
 from dsfr.training.tasks.declaration import at_least, number, optional
 from dsfr.training.tasks.fields import PENALTY
 from dsfr.training.tasks.messages import scalar, scaling_ranges
-from dsfr.training.penalties import UnlabeledPenalty
-from dsfr.training.solvers import IterativeSolver, Solver
 from dsfr.training.weights.problem import Solution
 from tests.tables import make_table, owners_of
 

@@ -365,7 +365,7 @@ LOSSES = Faults(absences=[Absence("site-1", 4, 6)], loss=0.1, seed=2)
         (AutoSFRRegressor(n_models=2, unlabeled=None), False),
         (AutoSFRRegressor(n_models=1, tune=None, uncertainty=False, solver="conjugate"), True),
     ],
-    ids=lambda value: re.sub(r"\s+", " ", repr(value)),
+    ids=lambda value: re.sub(r" at 0x\w+", "", re.sub(r"\s+", " ", repr(value))),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_code_to_reproduce_trains_the_same_model(estimator, split, tmp_path):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dsfr.training import TASKS
+from dsfr.training.duplicates.shared_rows import MOST_MATCHED, n_places
 from dsfr.training.tasks.declaration import BroadcastError, TaskError
 from dsfr.training.tasks.registry import REGISTRY
-from dsfr.training.duplicates.shared_rows import MOST_MATCHED, n_places
 from dsfr.training.tasks.symbols import MOST
 from tests.faults.cases import SEED, n_cases, record
 from tests.faults.mutation import mutated
@@ -132,8 +132,8 @@ def test_a_replay_on_empty_memory_is_refused(task):
         ("start_centers", "max_steps", np.asarray(10**9)),
         ("start_centers", "fuzzifier", np.asarray(1.0)),
         ("cluster_sums", "centers", np.broadcast_to(0.5, (10**8, 2))),
-        ("tally", "thresholds", np.broadcast_to(0.5, (2, 2, 10**8))),
-        ("tally_errors", "thresholds", np.broadcast_to(0.5, (10**9,))),
+        ("count_below", "thresholds", np.broadcast_to(0.5, (2, 2, 10**8))),
+        ("count_errors", "thresholds", np.broadcast_to(0.5, (10**9,))),
         ("left_out_errors", "candidates", np.broadcast_to(0.5, (10**7, 2))),
         ("mark_labels", "n_places", np.asarray(2**40)),
         ("drop_matched", "tables", np.broadcast_to(0.5, (4, 10**9))),

@@ -15,8 +15,8 @@ from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.statistics import solve_weights
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
-from dsfr.training.tasks.messages import unpack_basis, unpack_statistics
 from dsfr.training.scaling.robust import agree_scaling
+from dsfr.training.tasks.messages import unpack_basis, unpack_statistics
 from tests.tables import Listener, make_settings, make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)
@@ -150,13 +150,13 @@ def told_tasks(X, y):
     thresholds = np.stack([np.linspace(ranges.low, ranges.high, N_THRESHOLDS, axis=1)] * 2)
     target = np.stack([np.linspace(known.min(), known.max(), N_THRESHOLDS)] * 2)
     return {
-        "tally": {"thresholds": thresholds, "target_thresholds": target},
-        "spread_within": {
+        "count_below": {"thresholds": thresholds, "target_thresholds": target},
+        "moments_within_limits": {
             "limit_low": np.quantile(X, 0.1, axis=0),
             "limit_high": np.quantile(X, 0.9, axis=0),
             "target_limits": np.quantile(known, [0.1, 0.9]),
         },
-        "bends": common,
+        "polynomial_statistics": common,
         "square_slopes": {name: common[name] for name in ("low", "high")}
         | rules.arrays()
         | {"weights": rng.normal(size=p)},
@@ -166,7 +166,7 @@ def told_tasks(X, y):
     }
 
 
-ADDED_UP = ["tally", "spread_within", "bends", "square_slopes", "stack", "compare"]
+ADDED_UP = ["count_below", "moments_within_limits", "polynomial_statistics", "square_slopes", "stack", "compare"]
 
 
 @settings(max_examples=15)

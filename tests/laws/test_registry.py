@@ -13,11 +13,11 @@ import pytest
 import dsfr.training
 from dsfr.storage.bundles import payload_bytes
 from dsfr.training import TASKS
-from dsfr.training.tasks.declaration import BroadcastError, ContributionError, Field, number
-from dsfr.training.tasks.registry import KEYS, OTHER, REGISTRY, STAGES, VERBS, Declared, remember, task
 from dsfr.training.rows import ArrayRows
 from dsfr.training.shard import KEPT
 from dsfr.training.tasks.catalog import MODULES, privacy_table
+from dsfr.training.tasks.declaration import BroadcastError, ContributionError, Field, number
+from dsfr.training.tasks.registry import KEYS, OTHER, REGISTRY, STAGES, VERBS, Declared, remember, task
 from tests.faults.recorded import all_calls, some_calls
 
 SOURCES = {
@@ -211,7 +211,7 @@ def test_duplicates_are_left_out_of_all_tasks_that_compute_with_rows_of_a_traini
         "drop_duplicates",
         "drop_matched",
         "measure",
-        "tally_errors",
+        "count_errors",
     }
     assert {call.task for call in all_calls() if "kept_rows" in call.memory} > {"score", "stack", "left_out_errors"}
 

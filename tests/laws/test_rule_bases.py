@@ -14,8 +14,8 @@ from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
 from dsfr.training.clustering.clusters import Variation, agree_rules
 from dsfr.training.ensemble.rule_bases import _steps
-from dsfr.training.tasks.messages import unpack, unpack_statistics
 from dsfr.training.scaling.robust import agree_scaling
+from dsfr.training.tasks.messages import unpack, unpack_statistics
 from tests.laws.test_averaging import AUTO
 from tests.tables import Listener, make_settings, make_table, owners_of
 

@@ -33,7 +33,7 @@ class AutoSFRRegressor(SFRRegressor):
         "auto": ``FuzzyRules(width_scale=1.5, firing="mean")``.
     relevance : {"evidence", "slopes", None}, default="evidence"
         "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
-        trained three times for that. "evidence" does so by how much labels speak for bends along each feature, in one
+        trained three times for that. "evidence" does so by the evidence for curvature along each feature, in one
         more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
         differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
     unlabeled : ICR, Graph, {"auto", "icr", "graph"} or None, default="auto"

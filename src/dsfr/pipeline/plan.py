@@ -15,10 +15,10 @@ from dsfr.core.penalties.interpolation_consistency import consistency_gram
 from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
 from dsfr.engines.gossip.summation import KEY_BYTES, message_bytes
 from dsfr.training import Settings
-from dsfr.training.tasks.declaration import NUMBER
 from dsfr.training.legs import Leg
 from dsfr.training.plan import legs
 from dsfr.training.scaling.survey import check_size
+from dsfr.training.tasks.declaration import NUMBER
 
 SAMPLE_ROWS = 20_000
 """Rows that computing is timed on."""

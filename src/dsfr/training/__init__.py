@@ -1,6 +1,5 @@
 """Training as a conversation: what agents do in each named task, and what the coordinator makes of the reductions."""
 
-from dsfr.training.tasks.declaration import BroadcastError, ContributionError, TaskError
 from dsfr.training.fuzzy_rules import FuzzyRules
 from dsfr.training.penalties import ICR, Graph
 from dsfr.training.scaling.scalings import RangeScaling, RobustScaling
@@ -8,6 +7,7 @@ from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard, make_shards
 from dsfr.training.solvers import ADMM, Conjugate, Decentralized, FewRounds, Sums
 from dsfr.training.tasks.catalog import TASKS
+from dsfr.training.tasks.declaration import BroadcastError, ContributionError, TaskError
 from dsfr.training.train import Training, train
 
 __all__ = [

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from dsfr.engines import Task, Tasks
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.registry import OTHER, REGISTRY, STAGES
 from dsfr.training.shard import RowCounter, Shard
+from dsfr.training.tasks.registry import OTHER, REGISTRY, STAGES
 
 
 @dataclass(frozen=True, slots=True)

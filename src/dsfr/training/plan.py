@@ -32,7 +32,7 @@ def _basis(shape: Shape, rounds: int) -> Iterator[Leg]:
         return
     yield from shape.settings.solver.basis_legs(shape, rounds)
     pooled = shape.settings.rules.width_pooling == "exact"
-    yield shape.leg("cluster_spread" if pooled else "local_spread", 1)
+    yield shape.leg("cluster_variances" if pooled else "local_variances", 1)
 
 
 def _check_plannable(settings: Settings) -> None:

@@ -15,14 +15,14 @@ from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.solve.evidence import Tuned
 from dsfr.engines import Engine
-from dsfr.training.duplicates import duplicates
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.tasks.checked_engine import checked
+from dsfr.training.duplicates import duplicates
 from dsfr.training.ensemble import calibration, rule_bases
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose
+from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.weights import weights
 
 

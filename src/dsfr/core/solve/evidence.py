@@ -122,10 +122,18 @@ class Evidence:
         """A root of ``H'H`` with as many rows as its rank, if they are few, and the targets as it sees them."""
         if self._n > len(self._moment) / 2:
             return None, np.empty(0)
-        values, vectors = np.linalg.eigh(self._gram)
-        kept = values > SMALLEST_CURVATURE * max(values[-1], np.finfo(np.float64).tiny)
-        sizes = np.sqrt(values[kept])
-        return (vectors[:, kept] * sizes).T, vectors[:, kept].T @ self._moment / sizes
+        return low_rank_root(self._gram, self._moment)
+
+
+def low_rank_root(gram: Array, moment: Array) -> tuple[Array, Array]:
+    """``R`` with ``R'R = gram`` and as many rows as its rank, and ``r`` with ``R'r = moment``.
+
+    The evidence is that of labels ``r`` on rows ``R``, whatever the number of rows that were summed.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > SMALLEST_CURVATURE * max(values[-1], np.finfo(np.float64).tiny)
+    sizes = np.sqrt(values[kept])
+    return (vectors[:, kept] * sizes).T, vectors[:, kept].T @ moment / sizes
 
 
 def maximize_evidence(statistics: Statistics) -> Tuned | None:

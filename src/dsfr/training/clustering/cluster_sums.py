@@ -6,12 +6,12 @@ from dsfr.core.arrays import Array
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
 from dsfr.core.scaling.affine import Ranges
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import array, at_least
-from dsfr.training.tasks.fields import CENTERS, CLUSTER_SPREAD, CLUSTER_SUMS, START
-from dsfr.training.tasks.messages import pack, unpack
-from dsfr.training.tasks.registry import remember, task
 from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import array, at_least
+from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, CLUSTER_VARIANCES, START
+from dsfr.training.tasks.messages import pack, unpack
+from dsfr.training.tasks.registry import remember, task
 
 remember(__name__, {"fuzzifier": START["fuzzifier"], "local_centers": CENTERS})
 KNOWN = (*KEPT_RANGES, "fuzzifier")
@@ -36,10 +36,10 @@ def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     stage="widths",
     reveals="Averages and variances of groups of rows.",
     broadcast={"centers": CENTERS},
-    contributes=CLUSTER_SPREAD,
+    contributes=CLUSTER_VARIANCES,
     needs=KNOWN,
 )
-def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+def cluster_variances(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): spread about the agreed centers, which gives the pooled widths exactly."""
     return memory, pack(own_spread(shard, memory, broadcast["centers"]))
 
@@ -49,11 +49,11 @@ def cluster_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     stage="widths",
     reveals='Variances of groups of rows and the number of rows. With `width_pooling="paper"`.',
     broadcast={"centers": CENTERS},
-    contributes={**CLUSTER_SPREAD, "weight": array("k", rules=(at_least(0.0),))},
+    contributes={**CLUSTER_VARIANCES, "weight": array("k", rules=(at_least(0.0),))},
     needs=KNOWN,
     recalls=("local_centers",),
 )
-def local_spread(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+def local_variances(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): local variances about local centers times the number of rows, paper eq. (18) and (19)."""
     spread = own_spread(shard, memory, memory.get("local_centers", broadcast["centers"]))
     weight = float(shard.n_samples) * (spread.mass > 0.0)

@@ -17,12 +17,12 @@ from dsfr.core.solve.lbfgs import LBFGS
 from dsfr.engines import Engine, EngineError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KNOWN
-from dsfr.training.tasks.fields import CENTERS, MAX_STEPS, RANGES_OR_KEPT, START, VARIATION
-from dsfr.training.tasks.messages import pack, scalar, unpack
-from dsfr.training.tasks.registry import forget, task
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_SCALING, Population, has_ticket
 from dsfr.training.shard import Purpose, Shard
+from dsfr.training.tasks.fields import CENTERS, MAX_STEPS, RANGES_OR_KEPT, START, VARIATION
+from dsfr.training.tasks.messages import pack, scalar, unpack
+from dsfr.training.tasks.registry import forget, task
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
@@ -195,7 +195,7 @@ def summed_centers(
 
 def _agree_spread(engine: Engine, settings: Settings, centers: Array) -> ClusterVariances:
     if settings.rules.width_pooling == "exact":
-        return unpack(ClusterVariances, engine.sum("cluster_spread", {"centers": centers}))
-    pooled = engine.sum("local_spread", {"centers": centers})
+        return unpack(ClusterVariances, engine.sum("cluster_variances", {"centers": centers}))
+    pooled = engine.sum("local_variances", {"centers": centers})
     weight = np.maximum(pooled["weight"], 1.0)
     return ClusterVariances(pooled["mass"], pooled["mass"][:, None] * pooled["square"] / weight[:, None])

@@ -12,14 +12,14 @@ from dsfr.core.consensus.admm import RoundInfo, dual_residual, local_centers, re
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KNOWN, own_sums
-from dsfr.training.tasks.declaration import array, number
-from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, ITERATION, POSITIVE, SCORE
 from dsfr.training.fixed_point import KEPT, Iteration, keep_image, kept_fields, recall
-from dsfr.training.tasks.messages import pack, scalar, unpack
-from dsfr.training.tasks.registry import remember, task
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import Population
 from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import array, number
+from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, ITERATION, POSITIVE, SCORE
+from dsfr.training.tasks.messages import pack, scalar, unpack
+from dsfr.training.tasks.registry import remember, task
 
 if TYPE_CHECKING:
     from dsfr.training.solvers import ADMM

@@ -18,12 +18,12 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KNOWN, cluster_sums
 from dsfr.training.clustering.clusters import local_clustering, rules_about, start_message
-from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, COUNTS, RANGES, START, TARGET_RANGE
-from dsfr.training.tasks.messages import unpack
-from dsfr.training.tasks.registry import task
 from dsfr.training.rounds import CLUSTERS, Observer
 from dsfr.training.scaling.survey import Population, agree, first_look
 from dsfr.training.shard import Purpose, Shard
+from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, COUNTS, RANGES, START, TARGET_RANGE
+from dsfr.training.tasks.messages import unpack
+from dsfr.training.tasks.registry import task
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings

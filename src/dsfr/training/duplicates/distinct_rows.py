@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import IntArray
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import Field, Fields, optional, within
-from dsfr.training.tasks.registry import remember
 from dsfr.training.rows import Batch
 from dsfr.training.shard import ForeignMemoryError, Shard
+from dsfr.training.tasks.declaration import Field, Fields, optional, within
+from dsfr.training.tasks.registry import remember
 from dsfr.training.tasks.symbols import MOST
 
 NOTE_FIELDS: Fields = {

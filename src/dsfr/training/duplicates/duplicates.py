@@ -30,14 +30,14 @@ from dsfr.core.duplicates import (
 )
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import Fields, array, at_least, number, optional
 from dsfr.training.duplicates.distinct_rows import NOTES, is_labeled, labeled_rows, notes_of, of_kind
+from dsfr.training.duplicates.shared_rows import MOST_MATCHED, are_distinctive, match_labels
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Purpose, Shard
+from dsfr.training.tasks.declaration import Fields, array, at_least, number, optional
 from dsfr.training.tasks.fields import COUNT, SEED, TRUTH
 from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.tasks.registry import task
-from dsfr.training.settings import Settings
-from dsfr.training.shard import Purpose, Shard
-from dsfr.training.duplicates.shared_rows import MOST_MATCHED, are_distinctive, match_labels
 from dsfr.training.tasks.symbols import MOST
 
 Hashing: TypeAlias = Callable[[Array, Array], Hashes]

@@ -15,7 +15,6 @@ from dsfr.core.arrays import IntArray
 from dsfr.core.duplicates import Coincidences
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import array, whole, within
 from dsfr.training.duplicates.distinct_rows import (
     NOTE_FIELDS,
     NOTES,
@@ -24,10 +23,11 @@ from dsfr.training.duplicates.distinct_rows import (
     notes_of,
     rows_of_groups,
 )
+from dsfr.training.shard import Purpose, Shard
+from dsfr.training.tasks.declaration import array, whole, within
 from dsfr.training.tasks.fields import COUNT, SEED
 from dsfr.training.tasks.messages import scalar
 from dsfr.training.tasks.registry import task
-from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.symbols import MOST
 
 MOST_MATCHED = 5_000

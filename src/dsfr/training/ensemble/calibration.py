@@ -14,16 +14,16 @@ from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import array, at_least
 from dsfr.training.ensemble.rule_bases import Base, base_message, left_out_predictions, mixture_message
-from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
-from dsfr.training.tasks.messages import scalar, unpack, unpack_basis
-from dsfr.training.tasks.registry import remember, task
 from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.scaling.survey import Population
-from dsfr.training.tasks.semidefinite import GRAM
 from dsfr.training.shard import Purpose, Shard
+from dsfr.training.tasks.declaration import array, at_least
+from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.messages import scalar, unpack, unpack_basis
+from dsfr.training.tasks.registry import remember, task
+from dsfr.training.tasks.semidefinite import GRAM
 
 N_THRESHOLDS = 400
 """Errors at which agents count, in each of two rounds or more; each spaces them by the counts of the one before."""
@@ -92,7 +92,7 @@ def _labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
     limited=False,
     distinct=False,
 )
-def tally_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+def count_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): how many of the errors kept lie at or below each threshold."""
     return memory, {"counts": counts_below(memory["errors"], broadcast["thresholds"])}
 
@@ -148,7 +148,7 @@ def _scores(engine: Engine, largest: float) -> Scores:
 
 
 def _counted(engine: Engine, thresholds: Array) -> Scores:
-    return Scores(thresholds, engine.sum("tally_errors", {"thresholds": thresholds})["counts"])
+    return Scores(thresholds, engine.sum("count_errors", {"thresholds": thresholds})["counts"])
 
 
 def agreement(engine: Engine, population: Population, bases: Sequence[Base], shares: Array) -> Array:

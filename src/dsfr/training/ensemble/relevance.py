@@ -1,8 +1,7 @@
-"""Which features matter, learnt from sums over agents: those the target bends along, and those models are steep along.
+"""Relevance of features from sums over agents: by the curvature of a polynomial, and by the slopes of earlier models.
 
-Bends are asked for once, before there is any model. Slopes are those of the models so far, and count together with the
-bends, by their geometric mean: bends alone follow chance on targets that are nearly linear, slopes alone do not see
-what goes up and down again.
+The polynomial is fitted once, before there is any model. The relevance is the geometric mean of both:
+curvature alone follows noise on targets that are nearly linear, and slopes alone miss effects that rise and fall again.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ import numpy as np
 
 from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.relevance.polynomial import Polynomial, bend_relevance
+from dsfr.core.relevance.polynomial import Polynomial, curvature_relevance
 from dsfr.core.relevance.slopes import relevance, slopes
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import BroadcastError, array, at_least
 from dsfr.training.tasks.fields import (
     COUNT,
@@ -33,9 +35,6 @@ from dsfr.training.tasks.fields import (
 )
 from dsfr.training.tasks.messages import pack, pack_statistics, scalar, scaling_ranges, unpack_statistics
 from dsfr.training.tasks.registry import task
-from dsfr.training.scaling.survey import Population
-from dsfr.training.settings import Settings
-from dsfr.training.shard import Shard
 
 
 @task(
@@ -46,11 +45,13 @@ from dsfr.training.shard import Shard
     broadcast={**RANGES, **TARGET},
     contributes=statistics_fields("t"),
 )
-def bends(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+def polynomial_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): statistics of the terms of a polynomial on the own labelled rows."""
     polynomial, ranges = Polynomial.of(shard.n_features), scaling_ranges(memory, broadcast)
     if polynomial is None:
-        raise BroadcastError(f"task 'bends' needs fewer features than {shard.n_features}: its polynomial is too long")
+        raise BroadcastError(
+            f"task 'polynomial_statistics' needs fewer features than {shard.n_features}: its polynomial is too long"
+        )
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     with single_threaded_blas():
         parts = (
@@ -79,15 +80,15 @@ def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     return memory, {"squares": total, "n_samples": scalar(shard.n_samples)}
 
 
-def agree_bends(engine: Engine, settings: Settings, population: Population) -> Array | None:
-    """Relevance by bends; None where it is not asked for, features are too many, or labels do not vary."""
+def agree_polynomial(engine: Engine, settings: Settings, population: Population) -> Array | None:
+    """Relevance by curvature; None where it is not asked for, features are too many, or labels do not vary."""
     polynomial = Polynomial.of(len(population.ranges.low)) if settings.relevance == "evidence" else None
     if polynomial is None:
         return None
     target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
-    total = unpack_statistics(engine.sum("bends", {**pack(population.ranges), **target}))
+    total = unpack_statistics(engine.sum("polynomial_statistics", {**pack(population.ranges), **target}))
     with single_threaded_blas():
-        return bend_relevance(polynomial, total)
+        return curvature_relevance(polynomial, total)
 
 
 def mean_square_slopes(engine: Engine, broadcast: Bundle, settings: Settings) -> Array:
@@ -99,11 +100,11 @@ def mean_square_slopes(engine: Engine, broadcast: Bundle, settings: Settings) ->
     return squares
 
 
-def stretch(bent: Array | None, mean_squares: Sequence[Array], shares: Array) -> Array:
-    """Factors on the features for the next clusters, from bends and from the slopes of models with these shares."""
+def stretch(curvature: Array | None, mean_squares: Sequence[Array], shares: Array) -> Array:
+    """Factors on the features for the next clusters, from curvature and from the slopes of models with these shares."""
     steep = relevance(shares @ np.array(mean_squares))
-    if bent is None:
+    if curvature is None:
         return steep
-    both = np.sqrt(bent * steep)
+    both = np.sqrt(curvature * steep)
     stretched: Array = both / both.max()
     return stretched

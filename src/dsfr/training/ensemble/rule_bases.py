@@ -23,16 +23,16 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
+from dsfr.training.ensemble.relevance import agree_polynomial, mean_square_slopes, stretch
+from dsfr.training.rounds import Observer
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array
-from dsfr.training.ensemble.relevance import agree_bends, mean_square_slopes, stretch
 from dsfr.training.tasks.fields import COUNT, MIXTURE_WITH_FACTORS, SCORE
 from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.tasks.registry import task
-from dsfr.training.rounds import Observer
-from dsfr.training.scaling.survey import Population
 from dsfr.training.tasks.semidefinite import GRAM
-from dsfr.training.settings import Settings
-from dsfr.training.shard import Shard
 from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
 from dsfr.training.weights.problem import Solution
 from dsfr.training.weights.weights import agree_weights
@@ -83,9 +83,9 @@ def agree_bases(
 ) -> tuple[list[Base], Array]:
     """Rule bases and their shares in the average of their predictions."""
     trained: list[Base] = []
-    bent = agree_bends(engine, settings, population)
+    curvature = agree_polynomial(engine, settings, population)
     for step in _steps(settings, len(population.ranges.low), trained):
-        variation = Variation(len(trained), _stretch(settings, trained, bent))
+        variation = Variation(len(trained), _stretch(settings, trained, curvature))
         trained.append(_agree_base(engine, step, population, variation, observe))
         if trained[-1].tuned is None and settings.tune is not None:  # the labels do not vary: nothing can be learnt
             return trained[-1:], np.ones(1)
@@ -144,21 +144,21 @@ def _still_better(trained: list[Base]) -> bool:
     return newest > before
 
 
-def _stretch(settings: Settings, trained: list[Base], bent: Array | None) -> Array | None:
-    """Relevances by bends and by the models so far, weighed as in their average; without tuning, by the last.
+def _stretch(settings: Settings, trained: list[Base], curvature: Array | None) -> Array | None:
+    """Relevances by curvature and by the models so far, weighed as in their average; without tuning, by the last.
 
     By bends alone in every first step of two, where these are known: which is better depends on the table.
     """
     if settings.relevance is None:
         return None
-    if not trained or (bent is not None and len(trained) % 2 == 0):
-        return bent
+    if not trained or (curvature is not None and len(trained) % 2 == 0):
+        return curvature
     total = trained[-1].found.statistics
     scores = np.array([base.score for base in trained])
     shares = tempered_shares(scores, total.n_labeled if total is not None else 1.0)
     if settings.tune is None:
         shares = np.append(np.zeros(len(trained) - 1), 1.0)
-    return stretch(bent, [base.mean_square_slopes for base in trained], shares)
+    return stretch(curvature, [base.mean_square_slopes for base in trained], shares)
 
 
 def _shares(engine: Engine, settings: Settings, population: Population, trained: list[Base]) -> Array:

@@ -13,10 +13,10 @@ from dsfr.core.penalties.graph_laplacian import laplacian_gram
 from dsfr.core.scaling.affine import scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.component import count, one_of, parameter
-from dsfr.training.tasks.declaration import Fields, optional, whole
-from dsfr.training.tasks.messages import scaling_ranges
 from dsfr.training.penalties.penalty import UnlabeledPenalty
 from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import Fields, optional, whole
+from dsfr.training.tasks.messages import scaling_ranges
 
 FULL_KERNEL = 0
 MAX_NEIGHBORS = 1000

@@ -15,13 +15,13 @@ from dsfr.core.scaling.affine import scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.component import count, number, one_of, parameter
+from dsfr.training.penalties.penalty import UnlabeledPenalty
+from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import Field, Fields, optional
 from dsfr.training.tasks.declaration import Rule as ValueRule
 from dsfr.training.tasks.declaration import number as real
 from dsfr.training.tasks.fields import FLAG, SMALL_OR_LARGE
 from dsfr.training.tasks.messages import scalar, scaling_ranges
-from dsfr.training.penalties.penalty import UnlabeledPenalty
-from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.symbols import Sizes, size_of
 
 AS_MANY_AS_ROWS = -1

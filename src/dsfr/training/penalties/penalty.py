@@ -12,9 +12,9 @@ from dsfr.core.arrays import Array
 from dsfr.core.features.basis import Basis
 from dsfr.storage.bundles import Bundle
 from dsfr.training.component import Component, number, parameter
+from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
 from dsfr.training.tasks.fields import PENALTY
-from dsfr.training.shard import Shard
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

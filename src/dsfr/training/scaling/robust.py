@@ -18,12 +18,12 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, counts_below
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
+from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
+from dsfr.training.shard import LIMITS, Shard
 from dsfr.training.tasks.declaration import array, at_least, not_below, optional
 from dsfr.training.tasks.fields import ASCENDING, COUNT
 from dsfr.training.tasks.messages import scalar
 from dsfr.training.tasks.registry import remember, task
-from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
-from dsfr.training.shard import LIMITS, Shard
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
@@ -69,7 +69,7 @@ KEPT_LIMITS = remember(
         "n_labeled": COUNT,
     },
 )
-def tally(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+def count_below(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): how many values of each feature, and of the target, lie at or below each threshold."""
     thresholds, target = broadcast["thresholds"], broadcast["target_thresholds"]
     counts, target_counts = np.zeros_like(thresholds), np.zeros_like(target)
@@ -90,7 +90,7 @@ def tally(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     contributes={"total": array("d"), "square": array("d", rules=(at_least(0.0),)), "n_samples": COUNT},
     remembers=LIMITS,
 )
-def spread_within(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+def moments_within_limits(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the limits; add up the features within them, and their squares, in units of the limits."""
     limits = Ranges(broadcast["limit_low"], broadcast["limit_high"])
     total, square = np.zeros(shard.n_features), np.zeros(shard.n_features)
@@ -110,7 +110,7 @@ def agree_scaling(engine: Engine, settings: Settings) -> Population:
     look = first_look(engine, settings)
     limits, target, units = _find_limits(engine, look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
-    ranges = _deviations(engine.sum("spread_within", message), limits, units)
+    ranges = _deviations(engine.sum("moments_within_limits", message), limits, units)
     odd = _odd_target(target, look)
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
@@ -126,7 +126,7 @@ def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]
     quartiles = Brackets(np.full(2, look.target_origin - unit), np.full(2, look.target_origin + unit))
     for _ in range(MAX_ROUNDS):
         asked = {"thresholds": features.thresholds(), "target_thresholds": quartiles.thresholds()}
-        counted = engine.sum("tally", asked)
+        counted = engine.sum("count_below", asked)
         n_samples, n_labeled = float(counted["n_samples"]), float(counted["n_labeled"])
         cut = float(np.clip(1.0 / n_labeled, LEAST_CUT, MOST_CUT))
         wanted = np.ceil(n_samples * np.array([cut, 1.0 - cut]))[:, None]

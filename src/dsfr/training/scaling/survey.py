@@ -14,12 +14,12 @@ from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import array, at_least, optional
 from dsfr.training.duplicates.distinct_rows import NOTES
+from dsfr.training.shard import Purpose, Shard
+from dsfr.training.tasks.declaration import array, at_least, optional
 from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
 from dsfr.training.tasks.messages import scalar
 from dsfr.training.tasks.registry import OTHER, remember, task
-from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.symbols import MAX_WEIGHTS
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
-from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
-from dsfr.training.tasks.declaration import Fields
+from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.ensemble import calibration, relevance, rule_bases
-from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.scaling import robust, survey
 from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import Fields
+from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, statistics
 
 MODULES = (

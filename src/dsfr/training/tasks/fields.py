@@ -83,7 +83,7 @@ CLUSTER_SUMS: Fields = {
     "total": array("k", "d"),
     "objective": SCORE,
 }
-CLUSTER_SPREAD: Fields = {
+CLUSTER_VARIANCES: Fields = {
     "mass": array("k", rules=(at_least(0.0),)),
     "square": array("k", "d", rules=(at_least(0.0),)),
 }

@@ -17,6 +17,7 @@ import numpy as np
 from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.engines import Task
 from dsfr.storage.bundles import Bundle
+from dsfr.training.shard import KEPT, LIMITS, ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import (
     BroadcastError,
     ContributionError,
@@ -26,7 +27,6 @@ from dsfr.training.tasks.declaration import (
     TaskError,
     payload,
 )
-from dsfr.training.shard import KEPT, LIMITS, ForeignMemoryError, Shard
 from dsfr.training.tasks.symbols import Sizes, largest_sizes
 
 VERBS = ("sum", "max", "gather")

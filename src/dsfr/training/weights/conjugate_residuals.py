@@ -22,13 +22,13 @@ from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.rounds import WEIGHTS, Observer, Patience
+from dsfr.training.scaling.survey import KEPT_SCALING, Population
+from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import array, number
 from dsfr.training.tasks.fields import UNLABELED_WEIGHT, WEIGHT_VECTOR, problem_fields
 from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
 from dsfr.training.tasks.registry import forget, task
-from dsfr.training.rounds import WEIGHTS, Observer, Patience
-from dsfr.training.scaling.survey import KEPT_SCALING, Population
-from dsfr.training.shard import Purpose, Shard
 from dsfr.training.weights.statistics import KEPT_QUADRATIC, own_statistics
 
 if TYPE_CHECKING:
@@ -144,11 +144,11 @@ def preconditioner_of(
     basis: Rules | Wavelets, shares: Array | None, settings: Settings, population: Population, n_agents: int
 ) -> Preconditioner:
     """An approximation of the pooled objective's second derivative, from what the coordinator knows."""
-    if not isinstance(basis, Rules):
+    if settings.basis == "wavelets":
         # Wavelets do not say where the rows are, and a preconditioner for rows anywhere takes more rounds than none.
         return Preconditioner(np.sqrt(population.target.n) * np.eye(basis.n_outputs))
     return preconditioner_of_rules(
-        basis,
+        basis.rules,
         shares,
         n_labeled=population.target.n,
         n_pairs=weighted_pairs(settings, population, n_agents),

@@ -32,6 +32,11 @@ from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.fixed_point import KEPT, Iteration, keep_image, kept_fields, recall
+from dsfr.training.penalties import ICR, penalty_in
+from dsfr.training.rounds import WEIGHTS, Observer, Patience
+from dsfr.training.scaling.survey import KEPT_RANGES, KEPT_SCALING
+from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields, above, array, number, optional, whole, within
 from dsfr.training.tasks.fields import (
     BASIS,
@@ -46,13 +51,8 @@ from dsfr.training.tasks.fields import (
     UNLABELED_WEIGHT,
     problem_fields,
 )
-from dsfr.training.fixed_point import KEPT, Iteration, keep_image, kept_fields, recall
 from dsfr.training.tasks.messages import KEPT_BASIS, pack, scalar, unpack, unpack_basis
-from dsfr.training.penalties import ICR, penalty_in
 from dsfr.training.tasks.registry import KEYS, forget, remember, task
-from dsfr.training.rounds import WEIGHTS, Observer, Patience
-from dsfr.training.scaling.survey import KEPT_RANGES, KEPT_SCALING
-from dsfr.training.shard import Shard
 from dsfr.training.weights.conjugate_residuals import GRADIENT, gradient_of, preconditioner_of_rules, weighted_pairs
 from dsfr.training.weights.problem import Problem
 from dsfr.training.weights.statistics import KEPT_QUADRATIC, own_statistics

@@ -18,13 +18,13 @@ from dsfr.core.solve.leave_one_out import Together, left_out_residuals
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import Rule, array, at_least
 from dsfr.training.duplicates.distinct_rows import rows_of_groups
+from dsfr.training.scaling.survey import KEPT_RANGES
+from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import Rule, array, at_least
 from dsfr.training.tasks.fields import STATISTICS, problem_fields
 from dsfr.training.tasks.messages import pack_statistics, scaling_ranges, unpack_basis, unpack_statistics
 from dsfr.training.tasks.registry import task
-from dsfr.training.scaling.survey import KEPT_RANGES
-from dsfr.training.shard import Shard
 
 COARSE = 7
 """Values of each number in the first round, evenly over their powers of ten."""

@@ -7,13 +7,13 @@ from dataclasses import replace
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.penalties import NO_PENALTY, penalty_in
+from dsfr.training.scaling.survey import KEPT_SCALING
+from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array
 from dsfr.training.tasks.fields import SCORE, STATISTICS, problem_fields
 from dsfr.training.tasks.messages import pack_statistics, scaling_ranges, unpack_basis
-from dsfr.training.penalties import NO_PENALTY, penalty_in
 from dsfr.training.tasks.registry import remember, task
-from dsfr.training.scaling.survey import KEPT_SCALING
-from dsfr.training.shard import Shard
 
 KEPT_QUADRATIC = remember(__name__, {"curvature": array("p", "p"), "moment": array("p"), "constant": SCORE})
 """The agent's own objective, see `Quadratic`."""

@@ -7,8 +7,8 @@ from dsfr.core.consensus.admm import RoundInfo, relative_error_bound
 from dsfr.core.relevance.slope_shrinkage import shrinkage_matrix
 from dsfr.core.solve.evidence import Tuned, maximize_evidence
 from dsfr.core.solve.statistics import Statistics, solve_weights
-from dsfr.training.tasks.messages import unpack_statistics
 from dsfr.training.rounds import WEIGHTS
+from dsfr.training.tasks.messages import unpack_statistics
 from dsfr.training.weights.leave_one_out import minimize_left_out
 from dsfr.training.weights.problem import Problem, Solution
 

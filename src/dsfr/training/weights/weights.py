@@ -9,9 +9,9 @@ from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.messages import scalar
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
+from dsfr.training.tasks.messages import scalar
 from dsfr.training.weights.problem import Problem, Solution
 from dsfr.training.weights.summed import summed_weights
 
