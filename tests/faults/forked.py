@@ -28,9 +28,6 @@ import scipy.linalg
 
 from dsfr.cli import main as dsfr_main
 
-LONGEST = 120.0
-"""Seconds after which a command that hangs shows where it is, and is ended."""
-
 
 @dataclass(frozen=True)
 class Case:
@@ -44,6 +41,8 @@ class Case:
     signal: int = 0
     spare_bytes: int | None = None
     """Address space that the command may use in addition to what the loaded libraries use; None does not limit it."""
+    longest: float = 120.0
+    """Seconds after which a command that hangs shows where it is, and is ended."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def _command(case: Case, output: int, calls: int) -> None:
     os.chdir(case.folder)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    faulthandler.dump_traceback_later(LONGEST, exit=True)
+    faulthandler.dump_traceback_later(case.longest, exit=True)
     code, counter = 1, _Counter(case)
     try:
         if case.spare_bytes is not None:
