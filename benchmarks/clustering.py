@@ -14,7 +14,7 @@ import numpy as np
 
 import dsfr
 from benchmarks.rounds import NAMES, situation
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 from dsfr.engines import InProcessEngine
 from dsfr.training import ADMM, TASKS, Conjugate, Settings, Sums
 from dsfr.training.clustering.clusters import agree_rules

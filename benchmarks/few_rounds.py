@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 import dsfr
-from benchmarks.tables import MISSED, load
+from benchmarks import MISSED
+from benchmarks.tables import load
 from dsfr.paper.datasets import (
     hide_labels_by_agent,
     split_by_cluster,
@@ -37,7 +38,7 @@ PARTITIONS = {
 
 def measure(name: str, partition: str, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Errors, objectives of the clusters, and rounds, of few and of many rounds; shape (draws, 2) each."""
-    X, y = load(name)
+    X, y, _ = load(name)
     errors, spreads, rounds = np.empty((3, draws, 2))
     for draw in range(draws):
         rng = np.random.default_rng([seed, draw])

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import dsfr
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 
 N_SITES, N_ROWS, N_FEATURES = 4, 2000, 4
 TOL = "1e-6"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import dsfr
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 
 MOST_GIB = 1.0
 MOST_APART = 1e-8

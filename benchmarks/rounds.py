@@ -98,7 +98,7 @@ class DirectRecorder(Recorder, InProcessEngine):
 
 def situation(name: str, n_agents: int, seed: int) -> dict[str, Shard]:
     """Rows divided evenly between agents, with fifty labels in total."""
-    X, y = load(name)
+    X, y, _ = load(name)
     rng = np.random.default_rng(seed)
     owners = split_evenly(len(y), n_agents, rng)
     return make_shards(X, hide_labels_by_agent(y, owners, 50, rng), owners)

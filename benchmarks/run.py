@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 from dsfr.paper.experiments.provenance import describe_machine
 from dsfr.storage.atomic import replacing
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import dsfr
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS, REPEATS = 10, 3

@@ -23,7 +23,7 @@ from sklearn.linear_model import Ridge
 
 import dsfr
 from benchmarks.peers import rows, start_centers
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 from dsfr.core.clustering.fuzzy_c_means import fuzzy_c_means
 from dsfr.core.compiled import available
 from dsfr.core.features.takagi_sugeno import Rules

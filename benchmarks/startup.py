@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import dsfr
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 
 REPEATS = 15
 IMPORT_RATIO, HELP_SECONDS = 1.3, 0.5

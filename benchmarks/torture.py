@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.tables import MISSED
+from benchmarks import MISSED
 from dsfr.paper.experiments.provenance import describe_source
 
 ROOT = Path(__file__).parent.parent
