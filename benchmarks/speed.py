@@ -22,8 +22,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 
 import dsfr
-from benchmarks.peers import rows, start_centers
 from benchmarks import MISSED
+from benchmarks.peers import rows, start_centers
 from dsfr.core.clustering.fuzzy_c_means import fuzzy_c_means
 from dsfr.core.compiled import available
 from dsfr.core.features.takagi_sugeno import Rules

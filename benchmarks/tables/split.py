@@ -1,8 +1,8 @@
 """Which tables may be looked at while designing, and which are only for judging a release; drawn once, then stored.
 
 ``split.toml`` holds the lists. ``python -m benchmarks.tables split`` adds tables that are in neither list: each kind
-(real, generated) is shuffled with a fixed seed and dealt in turn, judged first. Tables whose results were looked at before
-the lists existed are design tables. No result of any method takes part in the draw.
+(real, generated) is shuffled with a fixed seed and dealt in turn, judged first. Tables whose results were looked at
+before the lists existed are design tables. No result of any method takes part in the draw.
 """
 
 import random

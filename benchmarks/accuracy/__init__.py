@@ -1,0 +1,1 @@
+"""Test error of our methods and of their peers with few labels, on design and on judged tables."""

@@ -1,0 +1,71 @@
+"""Our methods on the same draws: error, and coverage and width of intervals."""
+
+import hashlib
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dsfr
+from benchmarks.accuracy.scores import LEVELS, interval_measures, nrmse
+from benchmarks.tables import Draw
+
+AUTO, RULES, CROSS_CONFORMAL = "auto", "rules", "auto, CV+"
+CLASSES = {AUTO: "AutoSFRRegressor", RULES: "RuleRegressor"}
+OURS = tuple(method for method, name in CLASSES.items() if hasattr(dsfr, name))
+
+
+def score_ours(method: str, draw: Draw) -> dict[str, Any]:
+    """Error, seconds of a fit, coverage and width of intervals of one of our methods."""
+    if method == CROSS_CONFORMAL:
+        return score_cross_conformal(draw)
+    start = time.perf_counter()
+    model = getattr(dsfr, CLASSES[method])(random_state=draw.seed).fit(draw.X, draw.y)
+    seconds = time.perf_counter() - start
+    found = {"nrmse": nrmse(draw.y_test, np.asarray(model.predict(draw.X_test))), "seconds": seconds}
+    for level in LEVELS:
+        limits = model.predict_interval(draw.X_test, level / 100)
+        found |= interval_measures(draw.y_test, level, np.asarray(limits))
+    return found
+
+
+def score_cross_conformal(draw: Draw) -> dict[str, Any]:
+    """Intervals of MAPIE's CV+ with ten folds around the automatic mode; unlabelled rows belong to every fit."""
+    from mapie.regression import CrossConformalRegressor
+    from sklearn.base import BaseEstimator, RegressorMixin
+
+    unlabeled = draw.X[np.isnan(draw.y)]
+
+    class SemiSupervised(RegressorMixin, BaseEstimator):
+        def fit(self, X: np.ndarray, y: np.ndarray) -> "SemiSupervised":
+            rows, targets = np.vstack([X, unlabeled]), np.concatenate([y, np.full(len(unlabeled), np.nan)])
+            self.model_ = dsfr.AutoSFRRegressor(random_state=draw.seed).fit(rows, targets)
+            return self
+
+        def predict(self, X: np.ndarray) -> np.ndarray:
+            return np.asarray(self.model_.predict(X))
+
+    start = time.perf_counter()
+    levels = [level / 100 for level in LEVELS]
+    wrapped = CrossConformalRegressor(SemiSupervised(), levels, cv=10, random_state=draw.seed)
+    middle, limits = wrapped.fit_conformalize(*draw.labeled).predict_interval(draw.X_test)
+    found = {"nrmse": nrmse(draw.y_test, middle), "seconds": time.perf_counter() - start}
+    for i, level in enumerate(LEVELS):
+        found |= interval_measures(draw.y_test, level, limits[:, :, i])
+    return found
+
+
+@cache
+def source_version(method: str = AUTO) -> str:
+    """Commit of the checkout that dsfr is imported from, and a checksum of its source files."""
+    package = Path(dsfr.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], cwd=package, stdout=subprocess.PIPE, text=True, check=False
+    )
+    return f"{described.stdout.strip() or dsfr.__version__} {digest.hexdigest()[:8]}"
