@@ -36,7 +36,9 @@ def units_done(path: Path, version: Callable[[str], str]) -> set[Unit]:
     }
 
 
-def run(units: Iterable[Unit], path: Path, score: Callable[[str, Draw], dict[str, Any]], version: Callable[[str], str]) -> None:
+def run(
+    units: Iterable[Unit], path: Path, score: Callable[[str, Draw], dict[str, Any]], version: Callable[[str], str]
+) -> None:
     """Score the units that the file lacks, one row each; a method that fails is reported and gets no row."""
     warnings.simplefilter("ignore")
     done = units_done(path, version)

@@ -1,9 +1,9 @@
 """What a user would take instead: regression methods of other packages, which see the labelled rows only.
 
-Defaults of each package, with these exceptions. Features are standardised for ridge and Gaussian processes, which choose
-their parameters by leave-one-out and by marginal likelihood (at most 1,500 labels). Forests have 200 trees. EBM has 10
-interactions and 8 bags, the defaults of its earlier versions: with its present ones (5 interactions per feature, 14 bags)
-a fit with 50 labels takes 42 s of CPU time with 13 features and 450 s with 100.
+Defaults of each package, with these exceptions. Features are standardised for ridge and Gaussian processes, which
+choose their parameters by leave-one-out and by marginal likelihood (at most 1,500 labels). Forests have 200 trees. EBM
+has 10 interactions and 8 bags: with its defaults (5 interactions per feature, 14 bags) a fit with 50 labels takes 42 s
+of CPU time with 13 features and 450 s with 100.
 """
 
 from collections.abc import Callable

@@ -61,7 +61,9 @@ def bars(table: pd.DataFrame) -> dict[str, float]:
 def comparison(table: pd.DataFrame, labels: str, method: str) -> Iterator[str]:
     """Peers in the order of their error, then the bars."""
     ranks = mean_ranks(table)
+    n_ranked = len(table.dropna())
     yield f"{labels} labels: peers' NRMSE over that of {method}, geometric mean over {len(table)} tables"
+    yield f"(mean ranks over the {n_ranked} tables on which every method ran)"
     yield f"{'':<18}{'ratio':>8}{'it wins':>10}{'mean rank':>11}"
     yield f"{method:<18}{'1':>8}{'':>10}{ranks['ours']:>11.2f}"
     for peer, ratio in table.apply(geometric_mean).sort_values().items():
@@ -69,8 +71,9 @@ def comparison(table: pd.DataFrame, labels: str, method: str) -> Iterator[str]:
         yield f"{peer:<18}{ratio:>8.3f}{wins:>10}{ranks[peer]:>11.2f}"
     found, to_best = bars(table), best_peer(table)
     yield f"{found['below the best single peer']:+.1%} below the best single peer"
-    yield f"{found['to the best peer of each table']:.3f} of the best peer of each table (geometric mean), "
-    yield f"within 5% of it on {found['share within 5% of the best peer']:.0%} of tables"
+    share = found["share within 5% of the best peer"]
+    yield f"{found['to the best peer of each table']:.3f} of the best peer of each table (geometric mean)"
+    yield f"within 5% of the best peer on {share:.0%} of tables"
     worst = ", ".join(f"{name} {to_best[name]:.2f} ({table.loc[name].idxmin()})" for name in to_best.nlargest(3).index)
     yield f"farthest from it: {worst}\n"
 
@@ -83,7 +86,8 @@ def progress(ours: pd.DataFrame, before: pd.DataFrame) -> Iterator[str]:
     ratio = table.iloc[:, 0]
     worse = ratio[ratio < 1 / CLOSE].sort_values()
     named = ", ".join(f"{name} {1 / value:.2f}" for name, value in worse.items()) or "none"
-    yield f"version before ({before.version.iloc[-1]}) over this one: {geometric_mean(ratio):.3f}; more than 5% better on: {named}\n"
+    yield f"NRMSE of the version before ({before.version.iloc[-1]}) over this one: {geometric_mean(ratio):.3f}"
+    yield f"tables on which the version before is more than 5% better: {named}\n"
 
 
 def detail(table: pd.DataFrame, ours: pd.DataFrame) -> Iterator[str]:
