@@ -1,5 +1,6 @@
 """Scores as rows of a CSV file: one per table, number of labels, draw and method. Rows are appended, never lost."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ ROOT = Path(__file__).parent.parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy"
 PEERS, BEFORE = RESULTS / "peers.csv", RESULTS / "before.csv"
 """Scores of peers, and of the version that a release is compared with."""
-OURS = {"design": RESULTS / "design.csv", "judged": RESULTS / "judged.csv"}
+OURS = {name: Path(os.environ.get("DSFR_SCORES", RESULTS)) / f"{name}.csv" for name in ("design", "judged")}
+"""Scores of ours; DSFR_SCORES names another folder for those of trials."""
 KEYS = ["table", "labels", "draw", "method"]
 LEVELS = (80, 90, 95)
 """Percentages of the intervals whose coverage and width are stored."""
