@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.accuracy import peers
+from benchmarks.accuracy.complexity import measure_complexity
 from benchmarks.accuracy.scores import append_score, nrmse, read_scores
 from benchmarks.tables import Draw, draw_rows
 
@@ -15,15 +18,16 @@ Unit = tuple[str, str, int, str]
 
 
 def score_peer(method: str, draw: Draw) -> dict[str, Any]:
-    """Error and seconds of a fit of a peer, which sees the labelled rows only."""
+    """Error, seconds of a fit and complexity of a peer, which sees the labelled rows only."""
     X, y = draw.labeled
     if not peers.applies(method, len(y)):
         return {}
-    model = peers.PEERS[method][0](X.shape[1], draw.seed)
+    model = peers.ALL[method][0](X.shape[1], draw.seed)
     start = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - start
-    return {"nrmse": nrmse(draw.y_test, model.predict(draw.X_test)), "seconds": seconds}
+    error = nrmse(draw.y_test, np.asarray(model.predict(draw.X_test)))
+    return {"nrmse": error, "seconds": seconds, **measure_complexity(method, model)}
 
 
 def units_done(path: Path, version: Callable[[str], str]) -> set[Unit]:

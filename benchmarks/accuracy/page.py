@@ -23,6 +23,7 @@ class Stored:
 
     @classmethod
     def read(cls, name: str, tables: Iterable[str]) -> "Stored":
+        """Scores of ours, of peers and of the version before on these tables."""
         found = (scores.read_scores(path) for path in (scores.OURS[name], scores.PEERS, scores.BEFORE))
         return cls(name, *(rows[rows.table.isin(set(tables))] for rows in found))
 

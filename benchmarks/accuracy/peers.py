@@ -90,6 +90,36 @@ def gp_gam(d: int, seed: int) -> Any:
     return GPGamRegressor()
 
 
+def lasso(d: int, seed: int) -> Any:
+    from sklearn.linear_model import LassoCV
+
+    return standardised(LassoCV(random_state=seed))
+
+
+def small_tree(d: int, seed: int) -> Any:
+    from sklearn.tree import DecisionTreeRegressor
+
+    return DecisionTreeRegressor(max_leaf_nodes=8, random_state=seed)
+
+
+def rule_fit(d: int, seed: int) -> Any:
+    from imodels import RuleFitRegressor
+
+    return RuleFitRegressor(random_state=seed)
+
+
+def figs(d: int, seed: int) -> Any:
+    from imodels import FIGSRegressor
+
+    return FIGSRegressor(random_state=seed)
+
+
+def hs_tree(d: int, seed: int) -> Any:
+    from imodels import HSTreeRegressor
+
+    return HSTreeRegressor(random_state=seed)
+
+
 PEERS: dict[str, tuple[Callable[[int, int], Any], str]] = {
     "RidgeCV": (ridge, "scikit-learn"),
     "GP": (gaussian_process, "scikit-learn"),
@@ -104,6 +134,17 @@ PEERS: dict[str, tuple[Callable[[int, int], Any], str]] = {
 }
 """Each method as a function of the number of features and a seed, and its package."""
 
+READABLE_ONLY = {
+    "lasso": (lasso, "scikit-learn"),
+    "tree of 8 leaves": (small_tree, "scikit-learn"),
+    "RuleFit": (rule_fit, "imodels"),
+    "FIGS": (figs, "imodels"),
+    "HSTree": (hs_tree, "imodels"),
+}
+"""Methods whose models people can read and that are compared by `benchmarks.readable` only."""
+READABLE = ("lasso", "tree of 8 leaves", "RuleFit", "FIGS", "HSTree", "Cubist", "GPGam", "EBM")
+ALL = PEERS | READABLE_ONLY
+
 
 def applies(method: str, n_labels: int) -> bool:
     """Whether a method can run with so many labels in reasonable time."""
@@ -112,5 +153,5 @@ def applies(method: str, n_labels: int) -> bool:
 
 def version_of(method: str) -> str:
     """Package and version, stored with every score."""
-    package = PEERS[method][1]
+    package = ALL[method][1]
     return f"{package} {version(package)}"

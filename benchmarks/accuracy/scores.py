@@ -21,6 +21,8 @@ COLUMNS = [
     "nrmse",
     "seconds",
     *(f"{measure}{level}" for level in LEVELS for measure in ("coverage", "width")),
+    "conditions",
+    "terms",
     "version",
 ]
 
