@@ -24,6 +24,7 @@ NAMES = (
     "few_rounds",
     "tuning",
     "accuracy",
+    "readable",
     "speed",
     "scaling",
     "memory",
@@ -33,13 +34,15 @@ NAMES = (
     "clusters",
     "torture",
 )
+SUMMARIES = ("accuracy_design", "accuracy_judged")
+"""Written by the benchmark of accuracy beside its whole output."""
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 
 
 def with_results(readme: str) -> str:
     """The text of a document with every marked block replaced by the stored output of its benchmark or experiment."""
-    blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in (*NAMES, "accuracy_50")} | {TABLE: "{}"}
+    blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in (*NAMES, *SUMMARIES)} | {TABLE: "{}"}
     for path, form in blocks.items():
         if f"<!-- {path} -->" not in readme or not (ROOT / path).exists():
             continue

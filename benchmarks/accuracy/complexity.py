@@ -1,9 +1,9 @@
 """How much there is to read in a fitted model: conditions and terms.
 
-A condition is one comparison of a feature with a number, a term one number that enters a sum or is an answer. A tree has
-its splits and its leaves; a rule list the conditions and the coefficients (with the constant) of every rule; a linear
-model its coefficients and the constant; a curve that is a table of steps has its thresholds and its values, and so
-has a surface (values of all cells). Adjacent steps with the same value count once.
+A condition is one comparison of a feature with a number, a term one number that enters a sum or is an answer. A tree
+has its splits and its leaves; a rule list the conditions and the coefficients (with the constant) of every rule; a
+linear model its coefficients and the constant; a curve that is a table of steps has its thresholds and its values, and
+so has a surface (values of all cells). Adjacent steps with the same value count once.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,13 @@ def of_gp_gam(model: Any) -> Counts:
     return sum_of_steps([*curves, *(np.asarray(values) for values in model.pair_values_)])
 
 
+def of_rules(model: Any) -> Counts:
+    """Ours: conditions of all rules, and terms of all lines with their constants."""
+    return int(model.complexity_["conditions"]), int(model.complexity_["terms"])
+
+
 COUNTS: dict[str, Callable[[Any], Counts]] = {
+    "rules": of_rules,
     "tree of 8 leaves": of_tree,
     "HSTree": lambda model: of_tree(model.estimator_),
     "FIGS": of_figs,

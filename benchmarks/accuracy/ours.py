@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import dsfr
+from benchmarks.accuracy.complexity import measure_complexity
 from benchmarks.accuracy.scores import LEVELS, interval_measures, nrmse
 from benchmarks.tables import Draw
 
@@ -19,7 +20,7 @@ OURS = tuple(method for method, name in CLASSES.items() if hasattr(dsfr, name))
 
 
 def score_ours(method: str, draw: Draw) -> dict[str, Any]:
-    """Error, seconds of a fit, coverage and width of intervals of one of our methods."""
+    """Error, seconds of a fit, coverage and width of intervals, and what there is to read."""
     if method == CROSS_CONFORMAL:
         return score_cross_conformal(draw)
     start = time.perf_counter()
@@ -29,7 +30,7 @@ def score_ours(method: str, draw: Draw) -> dict[str, Any]:
     for level in LEVELS:
         limits = model.predict_interval(draw.X_test, level / 100)
         found |= interval_measures(draw.y_test, level, np.asarray(limits))
-    return found
+    return found | measure_complexity(method, model)
 
 
 def score_cross_conformal(draw: Draw) -> dict[str, Any]:

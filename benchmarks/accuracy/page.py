@@ -7,7 +7,6 @@ import pandas as pd
 
 from benchmarks.accuracy import scores, summary
 
-FOLDER = scores.ROOT / "benchmarks" / "results"
 WITH_PLOT = "50"
 """Labels of the picture of single tables."""
 
@@ -53,7 +52,7 @@ def lines(stored: Stored, methods: Iterable[str], labels: Iterable[str], detail:
 def store(stored: Stored, text: str) -> None:
     """Write text and picture beside the other results."""
     if text:
-        (FOLDER / f"accuracy_{stored.name}.txt").write_text(text.rstrip() + "\n")
+        (scores.SUMMARIES / f"accuracy_{stored.name}.txt").write_text(text.rstrip() + "\n")
     plot(stored)
 
 
@@ -64,7 +63,7 @@ def plot(stored: Stored) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, 9), layout="constrained", width_ratios=(3, 2))
     plot_tables(left, stored)
     plot_labels(right, stored)
-    figure.savefig(FOLDER / f"accuracy_{stored.name}.png", dpi=100)
+    figure.savefig(scores.SUMMARIES / f"accuracy_{stored.name}.png", dpi=100)
     plt.close(figure)
 
 

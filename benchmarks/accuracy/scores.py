@@ -1,5 +1,6 @@
 """Scores as rows of a CSV file: one per table, number of labels, draw and method. Rows are appended, never lost."""
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ ROOT = Path(__file__).parent.parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy"
 PEERS, BEFORE = RESULTS / "peers.csv", RESULTS / "before.csv"
 """Scores of peers, and of the version that a release is compared with."""
+SUMMARIES = Path(os.environ.get("DSFR_SCORES", ROOT / "benchmarks" / "results"))
+"""Folder of summaries and pictures; trials name another one with DSFR_SCORES, for their scores too."""
 OURS = {name: Path(os.environ.get("DSFR_SCORES", RESULTS)) / f"{name}.csv" for name in ("design", "judged")}
-"""Scores of ours; DSFR_SCORES names another folder for those of trials."""
 KEYS = ["table", "labels", "draw", "method"]
 LEVELS = (80, 90, 95)
 """Percentages of the intervals whose coverage and width are stored."""
@@ -41,10 +43,9 @@ def interval_measures(y: np.ndarray, level: int, limits: np.ndarray) -> dict[str
 
 def read_scores(path: Path) -> pd.DataFrame:
     """All rows of a file; of rows with the same keys the last one."""
-    if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
-    rows = pd.read_csv(path, dtype={"labels": str, "version": str})
-    return rows.drop_duplicates(KEYS, keep="last")
+    text = path.read_text() if path.exists() else ",".join(COLUMNS)
+    rows = pd.read_csv(io.StringIO(text), dtype={"labels": str, "version": str})
+    return rows.astype(dict.fromkeys(COLUMNS[len(KEYS) : -1], float)).drop_duplicates(KEYS, keep="last")
 
 
 def append_score(path: Path, row: dict[str, Any]) -> None:
