@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from benchmarks.accuracy import scores, summary
+from benchmarks.accuracy.peers import PEERS
 
 WITH_PLOT = "50"
 """Labels of the picture of single tables."""
+WIDEST = 3
+"""Ratios beyond this are drawn at the edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Stored:
         """Newest rows of our method, of peers, and of the version before, with so many labels."""
         ours = summary.newest(self.ours[self.ours.labels == labels], method)
         before = self.before[(self.before.labels == labels) & (self.before.method == method)]
-        return ours, self.peers[self.peers.labels == labels], before
+        return ours, self.peers[(self.peers.labels == labels) & self.peers.method.isin(PEERS)], before
 
 
 def lines(stored: Stored, methods: Iterable[str], labels: Iterable[str], detail: bool) -> Iterator[str]:
@@ -61,35 +65,42 @@ def plot(stored: Stored) -> None:
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, 9), layout="constrained", width_ratios=(3, 2))
-    plot_tables(left, stored)
-    plot_labels(right, stored)
+    methods = [method for method in PEERS if method in set(stored.peers.method)]
+    styles = {m: {"marker": "osv^DPX*<>"[i], "color": f"C{i}", "label": m} for i, m in enumerate(methods)}
+    plot_tables(left, stored, styles)
+    plot_labels(right, stored, styles)
     figure.savefig(scores.SUMMARIES / f"accuracy_{stored.name}.png", dpi=100)
     plt.close(figure)
 
 
-def plot_tables(axis: object, stored: Stored) -> None:
-    """One line per table: every peer as a letter-free mark, the best one and ours marked."""
+def plot_tables(axis: Any, stored: Stored, styles: dict[str, dict[str, Any]]) -> None:
+    """One line per table: errors over that of the table's best peer, ours as a bar."""
     ours, others, _ = stored.at(WITH_PLOT, "auto")
-    own = ours.groupby("table").nrmse.mean()
-    table = summary.ratios(ours, others).mul(own, axis=0)
-    order = own[table.index].sort_values().index
-    heights = range(len(order))
-    for i, method in enumerate(table):
-        axis.plot(table.loc[order, method], heights, "osv^DPX*<>"[i], markersize=4, alpha=0.6, label=method)
-    axis.plot(own[order], heights, "k|", markersize=13, markeredgewidth=3, label="dsfr auto")
-    axis.set_yticks(list(heights), order)
-    axis.set(xscale="log", xlabel="test NRMSE", title=f"{WITH_PLOT} labels, {len(order)} {stored.name} tables")
+    table = summary.ratios(ours, others[others.method.isin(styles)])
+    own = summary.best_peer(table).sort_values(ascending=False)
+    heights = range(len(own))
+    for method in table:
+        relative = (table[method] * own)[own.index].clip(upper=WIDEST)
+        axis.plot(relative, heights, linestyle="", markersize=4, alpha=0.6, **styles[method])
+    axis.plot(own.clip(upper=WIDEST), heights, "k|", markersize=13, markeredgewidth=3, label="dsfr auto")
+    axis.axvline(summary.CLOSE, color="black", linewidth=0.8, linestyle="--")
+    axis.set_yticks(list(heights), own.index)
+    axis.set(xscale="log", xlabel=f"NRMSE over that of the best peer (dashed: 1.05; {WIDEST} stands for more)")
+    axis.set_xticks([0.6, 0.8, 1.0, 1.5, 2.0, WIDEST], ["0.6", "0.8", "1", "1.5", "2", f"{WIDEST}"])
+    axis.minorticks_off()
+    axis.set_title(f"{WITH_PLOT} labels, {len(own)} {stored.name} tables")
     axis.grid(axis="y", linewidth=0.3)
-    axis.legend(fontsize=8)
 
 
-def plot_labels(axis: object, stored: Stored) -> None:
+def plot_labels(axis: Any, stored: Stored, styles: dict[str, dict[str, Any]]) -> None:
+    """Geometric means over tables against the number of labels."""
     levels = [level for level in ("20", "50", "100", "200", "500", "all") if level in set(stored.ours.labels)]
     means = pd.DataFrame(
         {level: summary.ratios(*stored.at(level, "auto")[:2]).apply(summary.geometric_mean) for level in levels}
     )
-    for i, (method, row) in enumerate(means.iterrows()):
-        axis.plot(levels, row, marker="osv^DPX*<>"[i % 10], label=method)
-    axis.axhline(1.0, color="black", linewidth=2)
+    for method, style in styles.items():
+        if method in means.index:
+            axis.plot(levels, means.loc[method], **style)
+    axis.axhline(1.0, color="black", linewidth=3, label="dsfr auto")
     axis.set(xlabel="labels", ylabel="NRMSE of the peer over that of dsfr auto (geometric mean over tables)")
-    axis.legend(fontsize=8)
+    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
