@@ -37,6 +37,12 @@ def test_a_new_table_never_moves_a_stored_one():
     assert sorted([*extended["design"], *extended["judged"]]) == sorted(TABLES)
 
 
+def test_tables_that_were_looked_at_are_never_drawn_for_judging():
+    drawn = draw_split({"design": [], "judged": []})
+    assert set(SEEN) <= set(drawn["design"])
+    assert not set(drawn["design"]) & set(drawn["judged"])
+
+
 @given(st.sampled_from(GENERATED))
 def test_generated_tables_are_finite_and_the_same_every_time(name):
     X, y, names = load(name)
