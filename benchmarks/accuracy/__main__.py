@@ -2,7 +2,7 @@
 
     python -m benchmarks.accuracy peers [--tables design|judged] [--labels 50 ...] [--draws 4] [--methods EBM ...]
     python -m benchmarks.accuracy ours  [--tables design|judged] [--labels 50 ...] [--draws 4] [--methods auto ...]
-    python -m benchmarks.accuracy show  [--tables design|judged] [--labels 50 ...] [--methods auto] [--detail]
+    python -m benchmarks.accuracy show  [--tables design|judged] [--labels 50 ...] [--methods auto] [--detail] [--unseen]
 
 `peers` runs in the environment of benchmarks/accuracy/requirements.txt. Rows that are stored with the present version
 are not run again, so it can be stopped at any time. Without a command our methods run on the design tables and the
@@ -15,7 +15,7 @@ import os
 import sys
 
 from benchmarks.accuracy import measure, peers, scores
-from benchmarks.tables import DESIGN, JUDGED
+from benchmarks.tables import DESIGN, JUDGED, UNSEEN
 from benchmarks.tables.bundled import ENVIRONMENT
 
 SETS = {"design": DESIGN, "judged": JUDGED}
@@ -31,6 +31,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--labels", nargs="+", choices=LABELS, default=WITH_TARGET)
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--methods", nargs="+")
+    parser.add_argument(
+        "--unseen", action="store_true", help="only judged tables whose packages were never used before"
+    )
     parser.add_argument("--detail", action="store_true", help="every table on a line of its own")
     return parser.parse_args()
 
@@ -64,10 +67,10 @@ def run_ours(arguments: argparse.Namespace) -> None:
 def show(arguments: argparse.Namespace) -> None:
     from benchmarks.accuracy import page
 
-    stored = page.Stored.read(arguments.tables, SETS[arguments.tables])
+    stored = page.Stored.read(arguments.tables, UNSEEN if arguments.unseen else SETS[arguments.tables])
     text = "\n".join(page.lines(stored, arguments.methods or ("auto", "rules"), arguments.labels, arguments.detail))
     print(text)
-    if list(arguments.labels) == list(WITH_TARGET) and not arguments.methods:
+    if list(arguments.labels) == list(WITH_TARGET) and not (arguments.methods or arguments.unseen):
         page.store(stored, text if not arguments.detail else "")
 
 

@@ -2,6 +2,6 @@
 
 from benchmarks.tables.catalog import GENERATED, PAPER, REAL, TABLES, load
 from benchmarks.tables.draws import Draw, draw_rows
-from benchmarks.tables.split import DESIGN, JUDGED
+from benchmarks.tables.split import DESIGN, JUDGED, UNSEEN
 
-__all__ = ["DESIGN", "GENERATED", "JUDGED", "PAPER", "REAL", "TABLES", "Draw", "draw_rows", "load"]
+__all__ = ["DESIGN", "GENERATED", "JUDGED", "PAPER", "REAL", "TABLES", "UNSEEN", "Draw", "draw_rows", "load"]

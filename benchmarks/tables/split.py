@@ -3,12 +3,16 @@
 ``split.toml`` holds the lists. ``python -m benchmarks.tables split`` adds tables that are in neither list: each kind
 (real, generated) is shuffled with a fixed seed and dealt in turn, judged first. Tables whose results were looked at
 before the lists existed are design tables. No result of any method takes part in the draw.
+
+Before that, parts of the automatic mode were chosen on tables of R packages, a list of which is not kept
+(docs/adr/0012). Judged tables of these packages may have been among them; `UNSEEN` are the judged tables of other origin.
 """
 
 import random
 import tomllib
 from pathlib import Path
 
+from benchmarks.tables import bundled
 from benchmarks.tables.catalog import GENERATED, PAPER, REAL
 
 STORED = Path(__file__).parent / "split.toml"
@@ -45,4 +49,7 @@ def extend() -> None:
     write_split(draw_split(read_split()))
 
 
+USED_BEFORE = ("ISLR", "AER", "MASS", "modeldata", "ggplot2")
+"""Packages with tables on which parts of the automatic mode were chosen before the lists existed."""
 DESIGN, JUDGED = (tuple(read_split()[key]) for key in ("design", "judged"))
+UNSEEN = tuple(name for name in JUDGED if bundled.TABLES.get(name, {}).get("package") not in USED_BEFORE)
