@@ -2,7 +2,7 @@
 
     python -m benchmarks.accuracy peers [--tables design|judged] [--labels 50 ...] [--draws 4] [--methods EBM ...]
     python -m benchmarks.accuracy ours  [--tables design|judged] [--labels 50 ...] [--draws 4] [--methods auto ...]
-    python -m benchmarks.accuracy show  [--tables design|judged] [--labels 50 ...] [--methods auto] [--detail] [--unseen]
+    python -m benchmarks.accuracy show  [--tables design|judged] [--labels 50 ...] [--detail] [--unseen]
 
 `peers` runs in the environment of benchmarks/accuracy/requirements.txt. Rows that are stored with the present version
 are not run again, so it can be stopped at any time. Without a command our methods run on the design tables and the
@@ -31,9 +31,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--labels", nargs="+", choices=LABELS, default=WITH_TARGET)
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--methods", nargs="+")
-    parser.add_argument(
-        "--unseen", action="store_true", help="only judged tables whose packages were never used before"
-    )
+    parser.add_argument("--unseen", action="store_true", help="judged tables of packages that were never used")
     parser.add_argument("--detail", action="store_true", help="every table on a line of its own")
     return parser.parse_args()
 

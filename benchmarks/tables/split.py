@@ -5,7 +5,8 @@
 before the lists existed are design tables. No result of any method takes part in the draw.
 
 Before that, parts of the automatic mode were chosen on tables of R packages, a list of which is not kept
-(docs/adr/0012). Judged tables of these packages may have been among them; `UNSEEN` are the judged tables of other origin.
+(docs/adr/0012). Judged tables of these packages may have been among them; `UNSEEN` are the judged tables of other
+origin.
 """
 
 import random
