@@ -111,7 +111,8 @@ def by_labels(rows: pd.DataFrame) -> pd.DataFrame:
 def intervals(rows: pd.DataFrame) -> Iterator[str]:
     """Coverage and width of intervals by method and number of labels: means over tables, and the lowest table."""
     yield f"{'intervals':<14}{'labels':>7}" + "".join(f"{f'{n}%: mean':>12}{'lowest':>8}{'width':>7}" for n in LEVELS)
-    for (method, labels), every in by_labels(rows.dropna(subset="coverage90")).groupby(["method", "labels"], sort=False):
+    scored = by_labels(rows.dropna(subset="coverage90"))
+    for (method, labels), every in scored.groupby(["method", "labels"], sort=False):
         part = newest(every, method)
         means = part.groupby("table")[[f"{m}{n}" for n in LEVELS for m in ("coverage", "width")]].mean()
         cells = (
