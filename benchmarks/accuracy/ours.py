@@ -29,7 +29,7 @@ def score_ours(method: str, draw: Draw) -> dict[str, Any]:
     found = {"nrmse": nrmse(draw.y_test, np.asarray(model.predict(draw.X_test))), "seconds": seconds}
     for level in LEVELS:
         limits = model.predict_interval(draw.X_test, level / 100)
-        found |= interval_measures(draw.y_test, level, np.asarray(limits))
+        found |= interval_measures(draw.y_test, level, np.column_stack(limits))
     return found | measure_complexity(method, model)
 
 
