@@ -1,6 +1,7 @@
 """Tables of the benchmarks: every one in one list, the same rows for every method, and honest summaries of scores."""
 
 import itertools
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -154,6 +155,13 @@ def test_steps_are_counted_where_values_change():
     assert complexity.of_steps(np.array([[1.0, 1.0], [2.0, 2.0]])) == (1, 2)
     assert complexity.of_steps(np.array([[1.0, 3.0], [2.0, 2.0]])) == (2, 4)
     assert complexity.sum_of_steps([np.zeros(4), np.array([0.0, 1.0])]) == (1, 3)
+
+
+def test_constants_of_lines_are_terms_as_in_other_linear_models():
+    class Fitted:
+        complexity_: ClassVar = {"rules": 3, "conditions": 4, "terms": 5}
+
+    assert complexity.measure_complexity("rules", Fitted()) == {"conditions": 4, "terms": 8}
 
 
 def test_methods_that_nobody_reads_have_no_complexity():

@@ -65,8 +65,9 @@ def of_gp_gam(model: Any) -> Counts:
 
 
 def of_rules(model: Any) -> Counts:
-    """Ours: conditions of all rules, and terms of all lines with their constants."""
-    return int(model.complexity_["conditions"]), int(model.complexity_["terms"])
+    """Ours: conditions of all rules, and terms of all lines, whose constants `complexity_` does not count."""
+    found = model.complexity_
+    return int(found["conditions"]), int(found["terms"] + found["rules"])
 
 
 COUNTS: dict[str, Callable[[Any], Counts]] = {

@@ -66,7 +66,6 @@ def source_version(method: str = AUTO) -> str:
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+"], cwd=package, stdout=subprocess.PIPE, text=True, check=False
-    )
+    command = ["git", "describe", "--always", "--dirty=+"]
+    described = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
     return f"{described.stdout.strip() or dsfr.__version__} {digest.hexdigest()[:8]}"
