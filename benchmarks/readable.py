@@ -55,7 +55,7 @@ def compare(teacher: pd.DataFrame, methods: pd.DataFrame, labels: str) -> pd.Dat
                 "seconds": by_method.seconds.median(),
             }
         )
-        .dropna(subset=["error", "to_read"])
+        .dropna(subset="error")
         .sort_values("error")
     )
 
@@ -75,7 +75,7 @@ def plot(found: dict[str, pd.DataFrame], tables: str) -> None:
 
     figure, axes = plt.subplots(1, len(found), figsize=(4.6 * len(found), 4.4), layout="constrained", sharey=True)
     for axis, (labels, rows) in zip([axes] if len(found) == 1 else axes, found.items(), strict=True):
-        for method, row in rows.iterrows():
+        for method, row in rows.dropna(subset="to_read").iterrows():
             ours = method == RULES
             axis.plot(row.to_read, row.error, "*" if ours else "o", color="black" if ours else "tab:blue")
             axis.annotate(method, (row.to_read, row.error), xytext=(4, 4), textcoords="offset points", fontsize=8)
