@@ -76,12 +76,13 @@ def plot(found: dict[str, pd.DataFrame], tables: str) -> None:
     figure, axes = plt.subplots(1, len(found), figsize=(4.6 * len(found), 4.4), layout="constrained", sharey=True)
     for axis, (labels, rows) in zip([axes] if len(found) == 1 else axes, found.items(), strict=True):
         for method, row in rows.dropna(subset="to_read").iterrows():
-            ours = method == RULES
-            axis.plot(row.to_read, row.error, "*" if ours else "o", color="black" if ours else "tab:blue")
-            axis.annotate(method, (row.to_read, row.error), xytext=(4, 4), textcoords="offset points", fontsize=8)
+            i = READABLE.index(method) if method in READABLE else -1
+            color = "black" if method == RULES else f"C{i}"
+            axis.plot(row.to_read, row.error, "osv^DPX<*"[i], color=color, markersize=9, label=method)
         axis.axhline(1.0, color="black", linewidth=0.8, linestyle="--")
         axis.set(xscale="log", xlabel="conditions + terms (median)", title=f"{labels} labels, {tables} tables")
-        axis.margins(x=0.25)
+        axis.margins(0.2, 0.08)
+        axis.legend(fontsize=8)
     (axes if len(found) == 1 else axes[0]).set_ylabel("NRMSE over that of dsfr auto (geometric mean)")
     figure.savefig(scores.SUMMARIES / f"readable_{tables}.png", dpi=100)
     plt.close(figure)
@@ -109,6 +110,8 @@ def main() -> None:
     compared = {labels: compare(teacher, methods, labels) for labels in arguments.labels}
     found = {labels: rows for labels, rows in compared.items() if len(rows)}
     for labels, rows in found.items():
+        seconds = teacher[teacher.labels == labels].seconds.median()
+        print(f"dsfr auto, the teacher: {teacher.version.iloc[-1]}, {seconds:.2f} s")
         print("\n".join(lines(rows, labels, arguments.tables)))
     if found:
         plot(found, arguments.tables)
