@@ -70,9 +70,9 @@ def _fit(fold: Fold, spec: Spec, setting: str, name: str, choices: Choices) -> R
     estimator = make_estimator(name, spec, ridge=ridge, weight=weight, random_state=fold.seed)
     targets = fold.y if METHODS[name.lower()].needs_all_labels else fold.known
     owners = fold.owners if setting == "distributed" else None
-    start = time.perf_counter()
+    start = time.process_time()
     estimator.fit(fold.X, targets, agents=owners)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     stages = [info.stage for info in estimator.history_]
     return {
         "setting": setting,
