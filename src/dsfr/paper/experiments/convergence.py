@@ -84,6 +84,6 @@ def _converged(info: RoundInfo, tol: float) -> bool:
 
 
 def _error(fold: Fold, agents: Agents, rules: Rules, weights: Array) -> float:
-    target = agents.population.target
-    H = rules.features(scale_features(fold.X_test, agents.population.ranges))
-    return round(nrmse(fold.y_test, target.mean + target.deviation * (H @ weights)), 6)
+    population = agents.population
+    H = rules.features(scale_features(fold.X_test, population.ranges))
+    return round(nrmse(fold.y_test, population.target_mean + population.target_scale * (H @ weights)), 6)

@@ -43,9 +43,8 @@ def run_penalties(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
 def _plain_fit(fold: Fold, agents: Agents, parameter: str, value: float, rules: Rules, solver: ADMM) -> Row:
     population, settings = agents.population, replace(agents.settings, solver=solver)
     found = agree_weights(agents.engine, settings, rules, population, lambda _: None)
-    target = population.target
     H = rules.features(scale_features(fold.X_test, agents.population.ranges))
-    error = nrmse(fold.y_test, target.mean + target.deviation * (H @ found.weights))
+    error = nrmse(fold.y_test, population.target_mean + population.target_scale * (H @ found.weights))
     return {"parameter": parameter, "value": value, "nrmse": round(error, 6), "converged": found.converged}
 
 
