@@ -17,13 +17,8 @@ from dsfr.training.clustering.clusters import agree_rules
 from dsfr.training.scaling.survey import survey
 from dsfr.training.weights.weights import agree_weights
 
-USUAL = {"rows": 40_000, "features": 8, "rules": 5, "agents": 5}
-VALUES = {
-    "rows": (10_000, 40_000, 160_000),
-    "features": (8, 64, 256),
-    "rules": (5, 20, 80),
-    "agents": (5, 10, 20),
-}
+USUAL = {"features": 8, "rules": 5, "agents": 5}
+VALUES = {"features": (8, 64, 256), "rules": (5, 20, 80), "agents": (5, 10, 20)}
 """Sizes that are varied one at a time, the others being the usual ones."""
 N_ROUNDS = 5
 """Rounds of every stage, after a first one that is not counted: it prepares statistics and factors."""
@@ -31,12 +26,14 @@ N_ROUNDS = 5
 
 def run_complexity(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
     """Processor seconds and kilobytes per round; rows are drawn at random, so the data set does not matter."""
-    varied = [(name, value) for name, values in VALUES.items() for value in values]
+    values = {"rows": spec.values, **VALUES}
+    varied = [(name, value) for name, chosen in values.items() for value in chosen]
     return [row for name, value in varied for row in _measured(name, value, fold, spec)]
 
 
 def _measured(name: str, value: int, fold: Fold, spec: Spec) -> list[Row]:
-    sizes = USUAL | {name: value}
+    usual = {"rows": sorted(spec.values)[len(spec.values) // 2], **USUAL}
+    sizes = usual | {name: value}
     rng = fold.rng(value)
     X = rng.uniform(-1.0, 1.0, (sizes["rows"], sizes["features"]))
     owners = np.arange(len(X)) % sizes["agents"]
