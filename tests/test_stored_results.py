@@ -68,7 +68,7 @@ def _dataset(spec):
 
 def _same(now, before):
     """Numbers up to what another order of additions does; all else exactly."""
-    if isinstance(now, bool) or isinstance(now, str) or now is None or before is None:
+    if isinstance(now, bool | str) or now is None or before is None:
         return now == before
     if isinstance(now, int):
         return abs(now - before) <= max(1, 0.02 * abs(before))

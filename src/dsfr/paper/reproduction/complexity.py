@@ -38,8 +38,8 @@ def _measured(evidence: Evidence, stage: str, claimed: dict[str, int]) -> str:
     usual = ", ".join(f"{value} {name}" for name, value in USUAL.items())
     return (
         f"{yes_or_no(holds)}: exponents of the processor time of a round between the two largest values: "
-        f"{_listed(times)}. Exponents of the bytes: {_listed(sizes)}. One size is varied at a time, from {usual}; pairs "
-        "are not redrawn, and factors are kept."
+        f"{_listed(times)}. Exponents of the bytes: {_listed(sizes)}. One size is varied at a time, from {usual}; "
+        "pairs are not redrawn, and factors are kept."
     )
 
 

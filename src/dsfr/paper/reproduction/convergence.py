@@ -48,8 +48,8 @@ def weights_converge(evidence: Evidence) -> Claim:
         f"DICR converges within {WEIGHT_ROUNDS} iterations on all data sets.",
         NOT_IN_TABLE,
         f"{_verdicts(evidence, 'weights', WEIGHT_ROUNDS, 'rho_p')} The paper prints these tests for DFCM and gives the "
-        f"same threshold for DICR. {POST_HOC} after {WEIGHT_ROUNDS} rounds the loss is at most {100 * excess:.2g}% above "
-        f"its minimum and the relative error of the weights is {error:.1g} (median). Accelerated ADMM certifies "
+        f"same threshold for DICR. {POST_HOC} after {WEIGHT_ROUNDS} rounds the loss is at most {100 * excess:.2g}% "
+        f"above its minimum and the relative error of the weights is {error:.1g} (median). Accelerated ADMM certifies "
         f"{tol:g} in {_rounds(evidence, 'anderson', 'weights')}, the default in "
         f"{_rounds(evidence, 'conjugate', 'weights')}.",
     )

@@ -34,7 +34,7 @@ class Contrast:
     def largest_difference(self) -> float:
         """Largest difference of the NRMSE of one run."""
         errors = [{(row["repetition"], row["fold"]): row["nrmse"] for row in rows} for rows in (self.admm, self.ours)]
-        return max(abs(error - errors[1][run]) for run, error in errors[0].items())
+        return max(abs(float(error) - float(errors[1][run])) for run, error in errors[0].items())
 
     @property
     def passed(self) -> float:
@@ -92,6 +92,6 @@ def admm_finding(evidence: Evidence) -> str:
         )
     fewer, less = np.median(np.array(ratios), axis=0)
     return (
-        f"**The paper's ADMM against ours**, distributed SFR-ICR: {'; '.join(texts)}. Ours takes {fewer:.0f} times fewer "
-        f"rounds and {less:.0f} times fewer bytes (medians)."
+        f"**The paper's ADMM against ours**, distributed SFR-ICR: {'; '.join(texts)}. Ours takes {fewer:.0f} times "
+        f"fewer rounds and {less:.0f} times fewer bytes (medians)."
     )
