@@ -33,15 +33,14 @@ class Patience:
         return False
 
 
-def all_answers(engine: Engine, task: str, broadcast: Bundle) -> list[Bundle]:
-    """Contributions of all agents, one by one.
+def of_all_agents(engine: Engine, answers: list[Bundle]) -> list[Bundle]:
+    """Gathered contributions, if there is one of every agent.
 
     Raises
     ------
     EngineError
         If an agent is missing.
     """
-    answers = engine.gather(task, broadcast)
     if len(answers) == engine.n_agents:
         return answers
     missing = ", ".join(sorted(set(engine.agents) - set(engine.present))) or "unknown"

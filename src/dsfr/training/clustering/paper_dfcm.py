@@ -12,7 +12,7 @@ from dsfr.core.consensus.iterate_differences import largest_disagreement, larges
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KNOWN, own_sums
-from dsfr.training.rounds import CLUSTERS, Observer, all_answers
+from dsfr.training.rounds import CLUSTERS, Observer, of_all_agents
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array
 from dsfr.training.tasks.fields import CENTERS, POSITIVE, SCORE, WEIGHTING
@@ -53,7 +53,8 @@ def paper_centers(engine: Engine, solver: ADMM, centers: Array, observe: Observe
     """Global centers (27), and whether the tests (30) and (31) were passed with the threshold ``tol``."""
     penalty, previous = float(solver.cluster_penalty or 0.0), centers
     for number in range(1, solver.max_rounds + 1):
-        answers = all_answers(engine, "dfcm_round", {"centers": centers, "penalty": scalar(penalty)})
+        message = {"centers": centers, "penalty": scalar(penalty)}
+        answers = of_all_agents(engine, engine.gather("dfcm_round", message))
         copies, duals = (np.stack([answer[name] for answer in answers]) for name in ("centers", "dual"))
         moved = duals.mean(axis=0) / penalty + copies.mean(axis=0)
         bound = max(largest_disagreement(copies), largest_dual_change(copies, moved, penalty))

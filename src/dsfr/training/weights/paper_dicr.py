@@ -12,7 +12,7 @@ from dsfr.core.consensus.admm import RoundInfo, dual_residual, local_weights
 from dsfr.core.consensus.iterate_differences import largest_disagreement, largest_dual_change
 from dsfr.core.solve.statistics import Quadratic
 from dsfr.storage.bundles import Bundle
-from dsfr.training.rounds import WEIGHTS, all_answers
+from dsfr.training.rounds import WEIGHTS, of_all_agents
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, number, optional, whole
 from dsfr.training.tasks.fields import MAX_ROUNDS, POSITIVE, WEIGHT_VECTOR
@@ -78,7 +78,7 @@ def paper_weights(problem: Problem, solver: ADMM) -> tuple[Array, bool]:
     for round_number in range(1, solver.max_rounds + 1):
         redraw = {"redraw": np.asarray(round_number, dtype=np.int64)} if solver.refresh_pairs else {}
         message = {"consensus": consensus, "penalty": scalar(penalty), "shift": scalar(shift), **redraw}
-        answers = all_answers(engine, "dicr_round", message)
+        answers = of_all_agents(engine, engine.gather("dicr_round", message))
         copies, duals = (np.stack([answer[name] for answer in answers]) for name in ("weights", "dual"))
         moved = (duals + penalty * copies).sum(axis=0) / (ridge + penalty * len(answers))
         bound = max(largest_disagreement(copies), largest_dual_change(copies, moved, penalty))
