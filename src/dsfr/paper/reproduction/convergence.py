@@ -63,9 +63,9 @@ def _verdicts(evidence: Evidence, stage: str, rounds: int, penalty: str) -> str:
     return (
         f"By the paper's tests (30) and (31), squared differences of iterates for each agent and cluster, threshold "
         f"{tol:g}: {yes_or_no(min(passed.values()) == 1)}; share of the runs of its ADMM ({penalty} = "
-        f"{ADMM_PENALTY:g}) that pass them by then: {list_datasets(passed, '.0%')}. By the loss that it plots: "
-        f"{yes_or_no(counts[0] == len(rows))}; it changes by at most {tol:g} in a round by then in {counts[0]} of "
-        f"{len(rows)} runs (by at most {tol:g} of its value in {counts[1]})."
+        f"{ADMM_PENALTY:g}) that pass them by then: {list_datasets(passed, '.0%')}. By the loss that it plots, which "
+        f"is a sum over rows: {yes_or_no(counts[1] == len(rows))}; by then it changes in a round by at most {tol:g} of "
+        f"its value in {counts[1]} of {len(rows)} runs (by at most {tol:g} itself in {counts[0]})."
     )
 
 
