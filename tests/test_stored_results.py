@@ -21,7 +21,7 @@ FEW = {
     "agents": {"values": (5, 10)},
     "owners": {"partitions": ("random", "cluster")},
     "penalties": {"grid": (0.1,)},
-    "complexity": {"values": (10_000, 40_000)},
+    "complexity": {"values": (5_000, 20_000)},
 }
 """Fewer values of experiments whose values do not depend on each other."""
 CHEAP = ("eq. (18): average widths", "random start", "raw targets", "full kernel graph (SFR-G)")

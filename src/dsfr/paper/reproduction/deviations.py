@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dsfr.core.features.takagi_sugeno import MIN_WIDTH
 from dsfr.paper.experiments.deviations import ALL
 from dsfr.paper.experiments.results import Row
 from dsfr.paper.reproduction.claims import Evidence
 from dsfr.paper.reproduction.document import table
-from dsfr.paper.reproduction.published import SIZES, TITLES
+from dsfr.paper.reproduction.published import ADMM_PENALTY, SIZES, TITLES
 from dsfr.paper.reproduction.summary import group_by
+from dsfr.training import ICR
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ ENTRIES = (
         ("new pairs in every round",),
     ),
     Entry(
-        "plain ADMM, rho_p = rho_s = 0.1",
+        f"plain ADMM, rho_p = rho_s = {ADMM_PENALTY:g}",
         "preconditioned conjugate residuals; `ADMM()`: accelerated, penalties from the problem; "
         "`ADMM(acceleration=None)` with numbers gives the paper's",
         "many times fewer rounds",
@@ -103,7 +105,7 @@ ENTRIES = (
     ),
     Entry(
         "mixing shares from a beta distribution, no parameters given",
-        "Beta(0.75, 0.75); `mix_concentration`",
+        f"Beta({ICR().mix_concentration:g}, {ICR().mix_concentration:g}); `mix_concentration`",
         "the paper leaves it open; measured: Beta(1, 1)",
         ("mixing shares Beta(1, 1)",),
     ),
@@ -115,7 +117,7 @@ ENTRIES = (
     ),
     Entry(
         "a cluster without spread has width 0, and eq. (1) divides by it",
-        "widths have a floor of 1% of half a feature's range, in the preset too",
+        f"widths have a floor of {MIN_WIDTH:.0%} of half a feature's range, in the preset too",
         "the printed form is not defined",
         effect="none where clusters have spread",
     ),
