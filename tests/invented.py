@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dsfr.paper.experiments.complexity import VALUES
+from dsfr.paper.experiments.deviations import ALL, DEVIATIONS
 from dsfr.paper.experiments.folds import units
 from dsfr.paper.experiments.results import Store
 from dsfr.paper.experiments.run import open_stores
@@ -50,6 +52,22 @@ def rows_of(spec: Spec, rng: np.random.Generator) -> list[dict]:
             for s in SETTINGS
             for m in METHODS
         ],
+        "admm": [
+            {"method": m, "ridge": 0.1, "weight": 0.1, "nrmse": METHODS[m], **fitted}
+            | {"cluster_rounds": 300, "weight_rounds": 300}
+            for m in METHODS
+        ],
+        "deviations": [
+            {"deviation": name, "diverged": False, "nrmse_paper": 0.7, "nrmse_ours": 0.6, "predictions_apart": 0.1}
+            | {"centers_apart": 0.1, "rounds_paper": 605, "rounds_ours": 30, "nrmse": 0.0}
+            for name in (*DEVIATIONS, ALL)
+        ],
+        "complexity": [
+            {"parameter": name, "value": value, "stage": stage, "kilobytes": 1.0 * value, "seconds": 0.1 * value}
+            for name, values in {"rows": spec.values, **VALUES}.items()
+            for value in values
+            for stage in ("clusters", "weights")
+        ],
         "baselines": [
             {"method": name, "alpha": alpha, "nrmse": 0.7, "loo": loo, "seconds": 0.01}
             for name, alpha, loo in [
@@ -59,7 +77,8 @@ def rows_of(spec: Spec, rng: np.random.Generator) -> list[dict]:
         ],
         "convergence": [
             {"variant": v, "stage": s, "round": r, "objective": 1 + 1 / r, "objective_pooled": 1.0, "last": r == 40}
-            | {"primal_residual": 0.1, "stopped": 30 if r == 40 else None}
+            | {"primal_residual": 0.1, "difference": 0.1}
+            | {name: 30 if r == 40 else None for name in ("stopped", "loss_settled", "loss_settled_relative")}
             | {name: 0.5 if r == 40 else None for name in ("weights_error", "nrmse_pooled", "nrmse")}
             for v in ("paper", "anderson", "conjugate")
             for s in ("clusters", "weights")
@@ -77,7 +96,7 @@ def rows_of(spec: Spec, rng: np.random.Generator) -> list[dict]:
         ],
     }
     rows = shapes[spec.kind]
-    if spec.kind != "convergence":
+    if spec.kind not in ("convergence", "complexity"):
         for row in rows:
             row["nrmse"] = row["nrmse"] + 0.2 + 0.1 * float(rng.random())
     return rows

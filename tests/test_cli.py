@@ -18,6 +18,7 @@ from dsfr.cli import METHOD_NAMES, main
 from dsfr.cli.group import SOLVERS
 from dsfr.cli.training import OPTION_GROUPS
 from dsfr.estimators.methods import METHODS
+from dsfr.estimators.parameters import read_parameters
 from dsfr.paper.datasets import hide_labels
 from dsfr.pipeline.options import FitOptions, make_estimator
 from dsfr.training.solvers import Solver, Sums
@@ -182,7 +183,7 @@ UNUSED = {
 
 
 def test_every_option_of_the_method_is_tried():
-    elsewhere = {"method", "engine", "scheduler", "checkpoint", "resume", "agents", "agent_column"}
+    elsewhere = {"method", "paper", "engine", "scheduler", "checkpoint", "resume", "agents", "agent_column"}
     names = {f"--{name.replace('_', '-')}" for group in ("Method", "Agents") for name in OPTION_GROUPS[group]}
     assert set(GIVEN) == names - {f"--{name.replace('_', '-')}" for name in elsewhere}
 
@@ -251,6 +252,21 @@ def test_auto_with_a_solver_that_it_cannot_use_is_refused_with_the_reason(table,
     assert "because" in message
     assert "or take solver='sums'" in message
     assert not (tmp_path / "m.dsfr").exists()
+
+
+@pytest.mark.parametrize("method", ["sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn"])
+def test_paper_is_the_preset_of_the_method_and_options_win(table, tmp_path, method):
+    fit = ["fit", table, "--target", "noise", "--agent-column", "site", "--method", method, "--paper"]
+    assert run(*fit, "--ridge", 0.7, "--max-rounds", 7, "-o", tmp_path / "m.dsfr").exit_code == 0
+    stored = read_parameters(dsfr.load(tmp_path / "m.dsfr").settings)
+    expected = METHODS[method].as_printed(ridge=0.7, solver__max_rounds=7)
+    for name in ("solver", "scaling", "unlabeled", "ridge", *(["rules"] if method != "lapwnn" else [])):
+        assert stored[name] == getattr(expected, name), name
+
+
+def test_paper_does_not_go_with_the_automatic_method(table, tmp_path):
+    message = refused("fit", table, "--target", "noise", "--method", "auto", "--paper", "-o", tmp_path / "m.dsfr")
+    assert "--paper does not go with --method auto" in message
 
 
 def test_help_groups_the_options():

@@ -39,6 +39,8 @@ SMALL = {
 QUICKEST = ("grid", "fits", "baselines", "pairs")
 EXTRA = {
     "fits": {"needs": "grid"},
+    "admm": {"needs": "grid"},
+    "complexity": {"values": [100, 200]},
     "pairs": {"values": [10, 100]},
     "rules": {"values": [2, 3], "label_counts": [50, 100]},
     "agents": {"values": [2], "partitions": list(PARTITIONS)},
@@ -82,7 +84,8 @@ def test_every_kind_gives_tidy_finite_rows(small, kind):
     assert about["spec"]["seed"] == 0
     assert about["rows"] == len(rows)
     assert about["machine"]["cores"] >= 1
-    errors = [row["nrmse"] for row in rows if row["nrmse"] is not None]
+    columns = ("nrmse", "nrmse_paper", "seconds")
+    errors = [row[name] for row in rows for name in columns if row.get(name) is not None]
     assert errors
     assert np.isfinite(errors).all()
     assert not (small / "results" / f"{kind}.parts").exists()

@@ -64,6 +64,14 @@ components = st.one_of(
         tol=positive,
         max_rounds=st.integers(1, 99),
     ),
+    st.builds(
+        ADMM,
+        penalty=positive,
+        cluster_penalty=positive,
+        acceleration=st.none(),
+        stopping=st.just("paper"),
+        local_shift=st.sampled_from(["penalty", "ridge"]),
+    ),
     st.builds(FewRounds, tol=positive),
     st.builds(Decentralized, tol=positive, max_rounds=st.integers(1, 99)),
     st.builds(
@@ -73,8 +81,16 @@ components = st.one_of(
         firing=st.sampled_from(["sum", "mean"]),
         width_pooling=st.sampled_from(["exact", "paper"]),
         membership=st.sampled_from(["gaussian", "bell"]),
+        init=st.sampled_from(["k-means++", "random"]) | st.builds(lambda low: [[low, 0.0], [1.0, low]], positive),
+        cluster_rows=st.sampled_from(["all", "nearest"]),
+        membership_exponent=st.none() | positive,
     ),
-    st.builds(lambda low, size: RangeScaling(lower=[low, 0.0], upper=[low + size, 1.0]), positive, positive),
+    st.builds(
+        lambda low, size, target: RangeScaling(lower=[low, 0.0], upper=[low + size, 1.0], target=target),
+        positive,
+        positive,
+        st.sampled_from(["standard", "raw"]),
+    ),
     st.just(RobustScaling()),
     st.builds(
         InProcess,
@@ -132,6 +148,9 @@ OTHER = {
     "rules__firing": "mean",
     "rules__width_pooling": "paper",
     "rules__membership": "bell",
+    "rules__init": "random",
+    "rules__cluster_rows": "nearest",
+    "rules__membership_exponent": 1.5,
     "unlabeled": Graph(n_neighbors=3),
     "unlabeled__weight": 0.7,
     "unlabeled__n_pairs": 77,
@@ -142,6 +161,7 @@ OTHER = {
     "scaling": RangeScaling(lower=[-100.0] * 3, upper=[200.0] * 3),
     "scaling__lower": [-100.0] * 3,
     "scaling__upper": [200.0] * 3,
+    "scaling__target": "raw",
     "solver": Sums(tol=0.5, max_rounds=77),
     "solver__tol": 0.02,
     "solver__max_rounds": 4321,
@@ -164,6 +184,8 @@ NEEDED = {
     "unlabeled__weight": {"tune": None, "n_models": 1, "uncertainty": False},
     "scaling__lower": {"scaling": "range", "scaling__upper": [200.0] * 3},
     "scaling__upper": {"scaling": "range", "scaling__lower": [-100.0] * 3},
+    "scaling__target": {"scaling": "range", "tune": None, "n_models": 1, "uncertainty": False, "relevance": None},
+    "rules__init": {"n_models": 1, "relevance": None},
 }
 """What must be given along with a parameter."""
 
@@ -273,6 +295,7 @@ def test_explanations_are_methods_of_the_fitted_estimator(tmp_path):
 def test_every_component_checks_all_its_arguments():
     """An argument without a rule would be a hole; those whose rule depends on another check it themselves."""
     own = {(InProcess, "topology"), (Dask, "client"), (RangeScaling, "lower"), (RangeScaling, "upper")}
+    own |= {(FuzzyRules, "init")}
     for family in COMPONENTS.values():
         for kind in family.choices.values():
             for entry in fields(kind):

@@ -21,6 +21,8 @@ any_settings = st.fixed_dictionaries(
         "unlabeled": st.sampled_from(["icr", ICR(pairs="local"), "graph", None]),
         "width_pooling": st.sampled_from(["exact", "paper"]),
         "declared": st.booleans(),
+        "cluster_rows": st.sampled_from(["all", "nearest"]),
+        "membership_exponent": st.sampled_from([None, 1.0]),
     }
 )
 
@@ -92,6 +94,14 @@ every_solver = st.one_of(
     st.sampled_from(["sums", "few-rounds", "conjugate"]),
     st.builds(ADMM, acceleration=st.sampled_from(["anderson", None]), penalty=st.sampled_from([None, 1.0, "balanced"])),
     st.builds(ADMM, refresh_pairs=st.just(True), cluster_penalty=st.sampled_from([None, 1.0])),
+    st.builds(
+        ADMM,
+        acceleration=st.none(),
+        penalty=st.just(1.0),
+        cluster_penalty=st.just(1.0),
+        stopping=st.just("paper"),
+        refresh_pairs=st.booleans(),
+    ),
 )
 
 
@@ -103,18 +113,22 @@ every_solver = st.one_of(
     st.integers(2, 5),
     st.sampled_from(["random", "local"]),
     st.sampled_from(["rules", "wavelets"]),
+    st.sampled_from(["k-means++", "random"]),
 )
 def test_every_task_that_runs_is_planned_with_its_verb_rounds_and_bytes(
-    told, solver, n_features, n_agents, pairs, basis
+    told, solver, n_features, n_agents, pairs, basis, init
 ):
     told = told | {"solver": solver, "pairs": pairs, "max_rounds": 12}
     if getattr(solver, "refresh_pairs", False):
         told["unlabeled"] = "icr"
+    if solver != "few-rounds":
+        told["init"] = init
     if basis == "wavelets" and solver != "few-rounds":
         told |= {"basis": basis, "n_nodes": 7}
     ledger, asked = train_on(n_features, n_agents, None, **told)
-    clustering = max(rounds_of(ledger, "cluster_sums"), rounds_of(ledger, "cluster_consensus"))
-    solving = rounds_of(ledger, "weight_consensus") or 1 + rounds_of(ledger, "weight_gradient")
+    clustering = max(rounds_of(ledger, task) for task in ("cluster_sums", "cluster_consensus", "dfcm_round"))
+    solving = rounds_of(ledger, "weight_consensus") or rounds_of(ledger, "dicr_round")
+    solving = solving or 1 + rounds_of(ledger, "weight_gradient")
     planned = {(leg.task, leg.verb): leg for leg in legs(n_features, asked, clustering, solving) if leg.rounds}
     assert planned.keys() == ledger.entries.keys()
     for key, entry in ledger.entries.items():

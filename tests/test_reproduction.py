@@ -19,17 +19,15 @@ from scipy.stats import t as student
 
 from dsfr.cli import main
 from dsfr.paper.datasets import load_values
-from dsfr.paper.experiments.folds import Unit
 from dsfr.paper.experiments.results import ResultsError, read_results
-from dsfr.paper.experiments.spec import read_spec, read_specs
-from dsfr.paper.experiments.workers import compute
+from dsfr.paper.experiments.spec import read_specs
 from dsfr.paper.reproduction import figures
 from dsfr.paper.reproduction.claims import PRINTED, table_claims
 from dsfr.paper.reproduction.document import heading, join_blocks, to_html
 from dsfr.paper.reproduction.figure_claims import figure_claims
 from dsfr.paper.reproduction.loading import REQUIRED, Results, check_complete
 from dsfr.paper.reproduction.published import DATASETS, METHODS, PAPER, SETTINGS, SIZES
-from dsfr.paper.reproduction.report import read_evidence, render, summary, write_report
+from dsfr.paper.reproduction.report import read_evidence, render, summary, with_deviations, write_report
 from dsfr.paper.reproduction.summary import Errors
 from tests.invented import EXPERIMENTS, invent
 
@@ -53,7 +51,7 @@ def test_every_cell_has_fifty_runs(evidence):
         assert len(cell.best_on_test.by_run) == len(cell.by_leave_one_out.by_run) == 50
     for spec in read_specs(EXPERIMENTS):
         about = evidence.results.metadata[spec.name]
-        assert about["spec"]["repetitions"] == spec.repetitions == 10
+        assert about["spec"]["repetitions"] == spec.repetitions
         assert tuple(about["spec"]["values"]) == spec.values
         assert about["fingerprint"] == (spec.fingerprint(_fingerprint(evidence, spec.needs)))
 
@@ -65,6 +63,8 @@ def _fingerprint(evidence, needs):
 def test_the_page_is_what_the_stored_results_render(evidence):
     assert (DOCS / "reproduction.md").read_text() == render(evidence)
     assert (DOCS / "reproduction" / "summary.md").read_text() == summary(evidence)
+    theory = (DOCS / "theory.md").read_text()
+    assert theory == with_deviations(theory, evidence)
     for name in figures.NAMES:
         assert (DOCS / "reproduction" / f"{name}.png").stat().st_size > 5000
 
@@ -85,23 +85,6 @@ def test_the_stored_errors_are_within_bounds(evidence):
 def test_stored_fits_agree_with_the_closed_form(evidence):
     assert max(cell.gap for (_, setting, _), cell in evidence.cells.items() if setting == "centralised") < 2e-6
     assert max(cell.gap for cell in evidence.cells.values() if cell.converged == 1.0) < 0.02
-
-
-@pytest.mark.parametrize("name", ["artificial", "airfoil"])
-def test_the_code_reproduces_the_stored_errors(evidence, name):
-    """Runs one fold of the grid; other processors round differently, which may move clusters slightly."""
-    if name != "artificial" and not os.environ.get("DSFR_DATA_HOME"):
-        pytest.skip("DSFR_DATA_HOME does not name the folder of the data sets")
-    _, rows, _ = compute(read_spec(EXPERIMENTS / "grid.toml"), Unit(0, 0, name), {})
-    keys = ("setting", "method", "ridge", "weight")
-    first = evidence.results.where("grid", dataset=name, repetition=0, fold=0)
-    before = {tuple(row[key] for key in keys): row for row in first}
-    changes = [
-        abs(row["nrmse"] - before[tuple(row[key] for key in keys)]["nrmse"]) for row in rows if row["ridge"] >= 1e-3
-    ]
-    assert len(rows) == len(first)
-    assert np.median(changes) < 0.005
-    assert np.quantile(changes, 0.9) < 0.05
 
 
 differences = arrays(np.float64, st.integers(3, 60), elements=st.floats(-1.0, 1.0))

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from dsfr.engines import Absence, Faults, InProcessEngine
-from dsfr.training import TASKS, RangeScaling, make_shards, train
+from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from tests.tables import make_settings, make_table
 
+PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
+COUNTED = {"cluster_rows": "nearest", "membership_exponent": 1.0}
 EVERY_KIND = [
     {},
     {"solver": "admm"},
@@ -36,6 +38,14 @@ EVERY_KIND = [
     {"membership": "bell", "solver": "admm", "acceleration": None, "penalty": 1.0, "refresh_pairs": True},
     {"membership": "bell", "tune": "loo", "n_models": 2, "relevance": "slopes", "uncertainty": True},
     {"membership": "bell", "solver": "sums"},
+    {**PRINTED, **COUNTED, "refresh_pairs": True, "init": "random", "width_pooling": "paper"},
+    {**PRINTED, "refresh_pairs": True, "pairs": "local", "membership": "bell"},
+    {**PRINTED, "refresh_pairs": True, "relevance": "slopes"},
+    {**PRINTED, "refresh_pairs": True, "relevance": "slopes", "pairs": "local"},
+    {**PRINTED, "basis": "wavelets", "n_nodes": 8, "refresh_pairs": True},
+    {**COUNTED, "solver": "admm"},
+    {**COUNTED, "solver": "sums"},
+    {**COUNTED, "solver": "few-rounds"},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6

@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core import compiled
-from dsfr.core.clustering.fuzzy_c_means import (
-    ClusterSums,
-    ClusterVariances,
-    membership_powers,
-    memberships,
-    squared_distances,
-)
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
+from dsfr.core.clustering.memberships import membership_powers, memberships, squared_distances
 from dsfr.core.features.takagi_sugeno import MANY_ROWS, Rules
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances, fuzzy_c_means, memberships, seed_centers
+from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances, fuzzy_c_means, seed_centers
+from dsfr.core.clustering.memberships import memberships
 
 seeds = st.integers(0, 10_000)
 fuzzifiers = st.one_of(st.floats(1.01, 5.0), st.sampled_from([1.1, 2.0]))

@@ -25,7 +25,7 @@ SLOW_SECONDS = 1.0
 METHOD_NAMES = ("auto", "sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 OPTION_GROUPS = {
     "Data": ("target", "features", "ignore", "labels", "delimiter"),
-    "Method": ("method", "rules", "weight", "pairs", "ridge", "tune", "fuzzifier", "width_scale", "seed"),
+    "Method": ("method", "paper", "rules", "weight", "pairs", "ridge", "tune", "fuzzifier", "width_scale", "seed"),
     "Agents": (
         "agents",
         "agent_column",
@@ -81,6 +81,7 @@ def demo(seed: int, output: str) -> None:
         "dsfr fit houses.parquet --target price --agent-column region --solver sums -o houses.dsfr",
         "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
+        "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 --paper -o airfoil.dsfr",
         "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
         "mpiexec -n 5 dsfr fit --engine mpi 'site-{rank}.parquet' --target y -o model.dsfr",
         "dsfr fit --engine dask --scheduler tcp://head:8786 'data/*.parquet' --target y -o model.dsfr",
@@ -103,6 +104,12 @@ def demo(seed: int, output: str) -> None:
     type=click.Choice(METHOD_NAMES, case_sensitive=False),
     help="auto chooses everything from the data and is recommended unless you reproduce a paper; the others are the "
     "paper's. Options that are given win.",
+)
+@click.option(
+    "--paper",
+    is_flag=True,
+    help="The method as the paper prints it: plain ADMM with its stopping tests, random start, raw targets. Options "
+    "that are given win.",
 )
 @click.option(
     "--rules",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from dsfr.estimators.base import DistributedRegressor
 from dsfr.estimators.engines import EngineChoice
+from dsfr.estimators.paper_preset import with_paper_parameters
 from dsfr.training import Settings
 from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.scaling.scalings import Scaling
@@ -63,6 +64,12 @@ class LapWNNRegressor(DistributedRegressor):
         self.precision = precision
         self.on_round = on_round
         self.random_state = random_state
+
+    @classmethod
+    def paper(cls, **arguments: Any) -> Self:
+        """The paper's baseline to the letter; arguments win, as in `SFRRegressor.paper`."""
+        made: Self = with_paper_parameters(cls, "graph", False, arguments)
+        return made
 
     def _settings(self, seed: int) -> Settings:
         return self.settings(seed, basis="wavelets")

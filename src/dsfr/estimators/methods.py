@@ -23,6 +23,11 @@ class Method:
     """Fully supervised: it learns from labelled rows alone, and experiments give it every label."""
     has_rules: bool = True
 
+    def as_printed(self, **parameters: Any) -> Any:
+        """The estimator as the paper prints it; parameters win."""
+        shorthand = self.penalty and self.penalty.shorthand
+        return self.estimator.paper(**{"unlabeled": shorthand} | parameters)  # type: ignore[attr-defined]
+
     def make(self, **parameters: Any) -> Any:
         """The estimator with these parameters; the penalty is that of the method, unless one is given."""
         return self.estimator(**{"unlabeled": self.penalty and self.penalty()} | parameters)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
 from dsfr.estimators.base import DistributedRegressor
 from dsfr.estimators.engines import EngineChoice
+from dsfr.estimators.paper_preset import with_paper_parameters
 from dsfr.model.explanation import Explanation
 from dsfr.training import FuzzyRules, Settings
 from dsfr.training.penalties import UnlabeledPenalty
@@ -79,8 +80,9 @@ class SFRRegressor(DistributedRegressor):
         Objective, residuals and error bound of every round.
     ledger_ : Ledger
         Rounds, messages and bytes per task.
-    termination_ : {"converged", "max_rounds", "fixed_rounds"}
-        Whether both stages reached ``tol``.
+    termination_ : {"converged", "max_rounds", "fixed_rounds", "paper_tests"}
+        Whether both stages reached ``tol``; the last two are of solvers that do not measure it, `FewRounds` and
+        ``ADMM(stopping="paper")``.
     tuned_ : dict of str to float
         With ``tune``: the chosen ``ridge``, ``unlabeled_weight``, ``noise`` (standard deviation, in the target's units)
         and ``log_evidence``; the usual values if the labels do not vary. Of several models, those of the strongest.
@@ -140,6 +142,24 @@ class SFRRegressor(DistributedRegressor):
         self.precision = precision
         self.on_round = on_round
         self.random_state = random_state
+
+    @classmethod
+    def paper(cls, **arguments: Any) -> Self:
+        """The paper's method to the letter; see docs/theory.md for what sets it apart from the default.
+
+        Parameters
+        ----------
+        **arguments
+            Parameters, which win over the paper's; those of components by names such as ``solver__max_rounds``. A
+            component that is given as a whole replaces the paper's.
+
+        Examples
+        --------
+        >>> SFRRegressor.paper(n_agents=5, solver__max_rounds=100).solver
+        ADMM(max_rounds=100, penalty=0.1, cluster_penalty=0.1, acceleration=None, refresh_pairs=True, stopping='paper')
+        """
+        made: Self = with_paper_parameters(cls, "icr", True, arguments)
+        return made
 
     def _settings(self, seed: int) -> Settings:
         return self.settings(seed)

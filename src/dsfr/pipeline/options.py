@@ -42,6 +42,7 @@ class FitOptions:
     features: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     method: str = "sfr-icr"
+    paper: bool = False
     rules: int | None = None
     weight: float | None = None
     ridge: float | None = None
@@ -72,7 +73,7 @@ def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | 
     """
     values: dict[str, Any] = {name: getattr(options, name) for name in PARAMETER_OF}
     given = {name: None if value == "none" else value for name, value in values.items() if value is not None}
-    estimator = _usual(options.method)
+    estimator = _usual(options.method, options.paper)
     plain = {PARAMETER_OF[name]: given[name] for name in ("solver", "tune") if name in given}
     estimator.set_params(n_agents=options.agents or 1, on_round=on_round, random_state=options.seed, **plain)
     _refuse_without_effect(options.method, estimator, list(given))
@@ -83,8 +84,12 @@ def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | 
     return estimator.set_params(**params)
 
 
-def _usual(method: str) -> Any:
-    return AutoSFRRegressor() if method == AUTO else METHODS[method].make()
+def _usual(method: str, paper: bool = False) -> Any:
+    if method == AUTO:
+        if paper:
+            raise ValueError("--paper does not go with --method auto, which the paper does not have: leave out one")
+        return AutoSFRRegressor()
+    return METHODS[method].as_printed() if paper else METHODS[method].make()
 
 
 def _refuse_without_effect(method: str, estimator: Any, given: list[str]) -> None:

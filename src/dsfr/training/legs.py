@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dsfr.core.features.membership import Gaussian
+from dsfr.training.fuzzy_rules import LOCAL_START
 from dsfr.training.tasks.declaration import payload
 from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.tasks.symbols import Sizes
@@ -69,6 +70,12 @@ class Shape:
         declared, sizes = REGISTRY[task], self.sizes | {"r": n_mixed}
         down, up = payload(declared.broadcast, sizes, sent), payload(declared.contributes, sizes, answered)
         return Leg(task, declared.verb, rounds, down, up, everybody_answers, exact)
+
+    def start_leg(self) -> Leg:
+        """One agent proposes start centers, or none if they are given or drawn."""
+        sent = set(self.settings.rules.weighting())
+        leg = self.leg("start_centers", 1, sent=sent, everybody_answers=False)
+        return leg if self.settings.rules.init == LOCAL_START else replace(leg, bytes_up=0)
 
     def survey_legs(self) -> Iterator[Leg]:
         """Ranges, then counts and moments."""

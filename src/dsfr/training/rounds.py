@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dsfr.core.consensus.admm import RoundInfo
-from dsfr.engines import Engine
+from dsfr.engines import Engine, EngineError
+from dsfr.storage.bundles import Bundle
 
 CLUSTERS, WEIGHTS = "clusters", "weights"
 """Names of the stages that take rounds."""
@@ -30,3 +31,20 @@ class Patience:
             return True
         self.rounds -= 1
         return False
+
+
+def of_all_agents(engine: Engine, answers: list[Bundle]) -> list[Bundle]:
+    """Gathered contributions, if there is one of every agent.
+
+    Raises
+    ------
+    EngineError
+        If an agent is missing.
+    """
+    if len(answers) == engine.n_agents:
+        return answers
+    missing = ", ".join(sorted(set(engine.agents) - set(engine.present))) or "unknown"
+    raise EngineError(
+        f'{len(answers)} of {engine.n_agents} agents answered (missing: {missing}), and ADMM(stopping="paper") needs '
+        'all of them in every round: use ADMM(stopping="certificate"), which waits for those that are away'
+    )

@@ -48,8 +48,8 @@ class Training:
     """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
-    is_measured: bool = True
-    """Whether the solver measures how far it is from the solution, see `termination`."""
+    ending: str = "converged"
+    """What `termination` says if no stage ended at ``max_rounds``."""
 
     @property
     def predictor(self) -> Predictor:
@@ -58,10 +58,8 @@ class Training:
 
     @property
     def termination(self) -> str:
-        """``"converged"``, ``"max_rounds"``, or ``"fixed_rounds"`` of a solver that does not measure its error."""
-        if self.unconverged:
-            return "max_rounds"
-        return "converged" if self.is_measured else "fixed_rounds"
+        """``"converged"``, ``"max_rounds"``, or the `Solver.ending` of a solver that does not measure its error."""
+        return "max_rounds" if self.unconverged else self.ending
 
 
 def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None = None) -> Training:
@@ -88,8 +86,8 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
     # Without a coordinator every agent has all sums, to the bit, and computes the same model: once stands for all.
     holders = () if engine.has_coordinator else (name for name in engine.own_agents if name in engine.present)
     copies = {name: replace(trained.predictor) for name in holders}
-    measured = settings.solver.measures_error or engine.n_agents == 1
-    return replace(trained, copies=copies, n_duplicates=n_duplicates, is_measured=measured)
+    ending = settings.solver.ending if engine.n_agents > 1 else "converged"
+    return replace(trained, copies=copies, n_duplicates=n_duplicates, ending=ending)
 
 
 def _train_single(
@@ -99,16 +97,23 @@ def _train_single(
     with single_threaded_blas():
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found = weights.agree_weights(engine, settings, basis, population, observe, shares=shares)
-    target = population.target
     stages = ((CLUSTERS, clustered), (WEIGHTS, found.converged))
     return Training(
         mixture=Mixture.of(
-            Predictor(population.ranges, basis, found.weights, target.mean, target.deviation, shares, population.limits)
+            Predictor(
+                population.ranges,
+                basis,
+                found.weights,
+                population.target_mean,
+                population.target_scale,
+                shares,
+                population.limits,
+            )
         ),
         history=history,
         unconverged=tuple(stage for stage, done in stages if not done),
         n_samples=int(population.n_samples),
-        n_labeled=int(target.n),
+        n_labeled=int(population.target.n),
         tuned=found.tuned,
         odd_target=population.odd_target,
     )

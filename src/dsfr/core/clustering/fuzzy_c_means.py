@@ -1,4 +1,4 @@
-"""Fuzzy c-means: memberships, sums that give the next centers, start centers.
+"""Fuzzy c-means: sums that give the next centers and widths, start centers.
 
 Objective (paper eq. (4) and (17)): ``1/2 sum_ik u_ik^a |x_i - m_k|^2`` with the fuzzifier ``a > 1``.
 """
@@ -10,16 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 
 from dsfr.core import compiled
 from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.clustering.memberships import MAX_SQUARED_DISTANCE, TEXTBOOK, Weighting, squared_distances, whole_power
 from dsfr.core.scaling.affine import Ranges, scaled_blocks, shift_and_unit
 from dsfr.core.solve.lbfgs import LBFGS, Evaluation
 from dsfr.core.threads import each_chunk
 
-MAX_SQUARED_DISTANCE = 1e300
-"""Cap of squared distances."""
 N_MERGE_STARTS = 10
 EMPTY = 1e-3
 """A cluster with a mass of fewer rows counts as empty."""
@@ -28,80 +26,6 @@ MIN_MASS = 1e-9
 MAX_STEP = 0.5
 """Most by which an L-BFGS step moves a center along a scaled feature: the quadratic model is local."""
 TINY = float(np.finfo(np.float64).tiny)
-
-
-def squared_distances(X: Array, centers: Array) -> Array:
-    """Squared Euclidean distance of every row to every center; shape (n, k).
-
-    Computed from differences, not from ``|x|^2 - 2 x'm + |m|^2``, so that a row on a center has distance exactly 0.
-    """
-    distances: Array = cdist(X, centers, "sqeuclidean")
-    return np.minimum(distances, MAX_SQUARED_DISTANCE, out=distances)
-
-
-def log_memberships(distances: Array, fuzzifier: float) -> Array:
-    """Logarithm of ``u_ik = 1 / sum_c (d_ik / d_ic)^(1/(a-1))`` from squared distances ``d``; shape (n, k).
-
-    In log space, because with the paper's fuzzifier 1.1 the ratios are raised to the tenth power. A row that equals
-    centers has membership in these alone, in equal parts.
-    """
-    on_center = distances == 0.0
-    with np.errstate(divide="ignore"):
-        log_u = np.log(distances)
-    log_u *= -1.0 / (fuzzifier - 1.0)
-    seated = on_center.any(axis=1)
-    log_u[seated] = np.where(on_center[seated], 0.0, -np.inf)
-    log_u -= log_u.max(axis=1, keepdims=True)
-    log_u -= np.log(np.exp(log_u).sum(axis=1, keepdims=True))
-    return log_u
-
-
-def memberships(X: Array, centers: Array, fuzzifier: float) -> Array:
-    """Membership of every row in every cluster, paper eq. (5); shape (n, k), rows sum to 1.
-
-    The paper prints ``u^a`` on the left of eq. (5); it is ``u``, and ``u^a`` weights centers and widths.
-    """
-    return np.exp(log_memberships(squared_distances(X, centers), fuzzifier))
-
-
-def membership_powers(distances: Array, fuzzifier: float) -> Array:
-    """The weights ``u^a`` of centers and widths, from squared distances; shape (n, k).
-
-    If ``p = 1/(a-1)`` is an integer no logarithm is needed: with ratios ``r`` of the nearest distance to each, and
-    ``s`` the sum of ``r^p``, the weights are ``r^(p+1) / s^a``.
-    """
-    power = whole_power(fuzzifier)
-    if power is None:
-        return np.exp(fuzzifier * log_memberships(distances, fuzzifier))
-    ratios = np.ones_like(distances)
-    np.divide(distances.min(axis=1, keepdims=True), distances, out=ratios, where=distances > 0.0)
-    raised = _raised(ratios, power)
-    scale = raised.sum(axis=1, keepdims=True) ** -fuzzifier
-    raised *= ratios
-    raised *= scale
-    return raised
-
-
-def whole_power(fuzzifier: float) -> int | None:
-    """``1/(a-1)`` if that is an integer up to rounding, else None.
-
-    >>> whole_power(2.0), whole_power(1.1), whole_power(1.3)
-    (1, 10, None)
-    """
-    power = 1.0 / (fuzzifier - 1.0)
-    whole = round(power)
-    return whole if whole >= 1 and abs(power - whole) <= 1e-12 * power else None
-
-
-def _raised(values: Array, power: int) -> Array:
-    """Elementwise power by repeated squaring."""
-    result, factor = np.ones_like(values), values.copy()
-    while power:
-        if power & 1:
-            result *= factor
-        power >>= 1
-        factor *= factor
-    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,22 +55,37 @@ class ClusterSums:
 
     @classmethod
     def parts(
-        cls, X: Array, centers: Array, fuzzifier: float, ranges: Ranges | None = None, *, fast: bool = False
+        cls,
+        X: Array,
+        centers: Array,
+        fuzzifier: float,
+        ranges: Ranges | None = None,
+        weighting: Weighting = TEXTBOOK,
+        *,
+        fast: bool = False,
     ) -> Iterator[ClusterSums]:
         """Sums over each chunk of rows, which are scaled first if ``ranges`` are given."""
 
         def of_chunk(chunk: slice) -> ClusterSums:
-            if fast:
+            if fast and weighting == TEXTBOOK:
                 return cls(*_compiled_sums(X[chunk], centers, fuzzifier, ranges, squares=False))
             blocks = scaled_blocks(X[chunk], ranges)
-            return sum((cls._of_block(block, centers, fuzzifier) for block in blocks), cls.none(centers))
+            parts = (cls._of_block(block, centers, fuzzifier, weighting=weighting) for block in blocks)
+            return sum(parts, cls.none(centers))
 
         return each_chunk(of_chunk, len(X))
 
     @classmethod
-    def _of_block(cls, X: Array, centers: Array, fuzzifier: float, row_weights: Array | None = None) -> ClusterSums:
+    def _of_block(
+        cls,
+        X: Array,
+        centers: Array,
+        fuzzifier: float,
+        row_weights: Array | None = None,
+        weighting: Weighting = TEXTBOOK,
+    ) -> ClusterSums:
         distances = squared_distances(X, centers)
-        weights = membership_powers(distances, fuzzifier)
+        weights = weighting.of(distances, fuzzifier)
         if row_weights is not None:
             weights *= row_weights[:, None]
         return cls(weights.sum(axis=0), weights.T @ X, 0.5 * float(np.vdot(weights, distances)))
@@ -201,21 +140,28 @@ class ClusterVariances:
 
     @classmethod
     def parts(
-        cls, X: Array, centers: Array, fuzzifier: float, ranges: Ranges | None = None, *, fast: bool = False
+        cls,
+        X: Array,
+        centers: Array,
+        fuzzifier: float,
+        ranges: Ranges | None = None,
+        weighting: Weighting = TEXTBOOK,
+        *,
+        fast: bool = False,
     ) -> Iterator[ClusterVariances]:
         """Sums over each chunk of rows, which are scaled first if ``ranges`` are given."""
 
         def of_chunk(chunk: slice) -> ClusterVariances:
-            if fast:
+            if fast and weighting == TEXTBOOK:
                 return cls(*_compiled_sums(X[chunk], centers, fuzzifier, ranges, squares=True)[:2])
             blocks = scaled_blocks(X[chunk], ranges)
-            return sum((cls._of_block(block, centers, fuzzifier) for block in blocks), cls.none(centers))
+            return sum((cls._of_block(block, centers, fuzzifier, weighting) for block in blocks), cls.none(centers))
 
         return each_chunk(of_chunk, len(X))
 
     @classmethod
-    def _of_block(cls, X: Array, centers: Array, fuzzifier: float) -> ClusterVariances:
-        weights = membership_powers(squared_distances(X, centers), fuzzifier)
+    def _of_block(cls, X: Array, centers: Array, fuzzifier: float, weighting: Weighting) -> ClusterVariances:
+        weights = weighting.of(squared_distances(X, centers), fuzzifier)
         square = [weights[:, k] @ (X - center) ** 2 for k, center in enumerate(centers)]
         return cls(weights.sum(axis=0), np.array(square))
 

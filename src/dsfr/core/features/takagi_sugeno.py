@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array
-from dsfr.core.clustering.fuzzy_c_means import MAX_SQUARED_DISTANCE, squared_distances
+from dsfr.core.clustering.memberships import MAX_SQUARED_DISTANCE, squared_distances
 from dsfr.core.features.gram import FeatureSums, RuleProducts
 from dsfr.core.features.membership import Gaussian, membership_of
 from dsfr.core.scaling.affine import Ranges

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
-from dsfr.core.clustering.fuzzy_c_means import squared_distances
+from dsfr.core.clustering.memberships import squared_distances
 from dsfr.core.features.basis import FeatureMap
 
 BLOCK_ROWS = 1024

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.clustering.fuzzy_c_means import fuzzy_c_means, seed_centers, squared_distances
+from dsfr.core.clustering.fuzzy_c_means import fuzzy_c_means, seed_centers
+from dsfr.core.clustering.memberships import squared_distances
 from dsfr.core.scaling.affine import Ranges, scale_features
 
 

@@ -81,16 +81,16 @@ class Problem:
 
     def errors(self, fold: Fold, candidates: Sequence[Candidate]) -> list[float]:
         """Test NRMSE of every candidate."""
-        target = self.population.target
+        mean, scale = self.population.target_mean, self.population.target_scale
         H = self.basis.features(scale_features(fold.X_test, self.population.ranges))
         weights = [solve_weights(self.statistics.quadratic(weight), ridge) for ridge, weight in candidates]
-        return [nrmse(fold.y_test, target.mean + target.deviation * (H @ found)) for found in weights]
+        return [nrmse(fold.y_test, mean + scale * (H @ found)) for found in weights]
 
     def leave_one_out(self, fold: Fold, targets: Array, candidates: Sequence[Candidate]) -> list[float]:
         """Root mean square of the leave-one-out residuals on the labels, in standard deviations of the target."""
         labeled = ~np.isnan(targets)
         X = scale_features(fold.X[labeled], self.population.ranges)
-        y = (targets[labeled] - self.population.target.mean) / self.population.target.deviation
+        y = (targets[labeled] - self.population.target_mean) / self.population.target_scale
         scores = []
         for ridge, weight in candidates:
             residuals = leave_one_out_residuals(X, y, self.basis, self.statistics.quadratic(weight), ridge)

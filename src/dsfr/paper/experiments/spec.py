@@ -13,7 +13,19 @@ from typing import Any
 from dsfr.paper.datasets import NAMES
 
 PARTITIONS = ("random", "column", "cluster", "dirichlet")
-KINDS = ("grid", "baselines", "fits", "convergence", "penalties", "pairs", "rules", "agents")
+KINDS = (
+    "grid",
+    "baselines",
+    "fits",
+    "admm",
+    "convergence",
+    "deviations",
+    "complexity",
+    "penalties",
+    "pairs",
+    "rules",
+    "agents",
+)
 
 
 class SpecError(ValueError):

@@ -17,6 +17,9 @@ from dsfr.paper.reproduction.summary import REFERENCE, TableCell
 
 Means = Mapping[Cell, float]
 SEMI_SUPERVISED = tuple(method for method in METHODS if method != "FR")
+NOT_IN_TABLE = "The paper shows it in a figure, without numbers."
+POST_HOC = "Post hoc:"
+"""Marks a measure that was added after the results were known; it never decides a verdict."""
 ROUNDING = 0.05
 """Tolerance, in per cent, between a printed average and the average of the printed means."""
 

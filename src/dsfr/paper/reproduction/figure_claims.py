@@ -1,4 +1,4 @@
-"""Claims about the figures: convergence, parameters, pairs, rules, agents."""
+"""Claims about the figures: parameters, pairs, rules, agents."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from scipy.stats import spearmanr
 
 from dsfr.core.arrays import Array
 from dsfr.paper.experiments.results import Row
-from dsfr.paper.reproduction.claims import Claim, Evidence, list_datasets, yes_or_no
+from dsfr.paper.reproduction.claims import NOT_IN_TABLE, POST_HOC, Claim, Evidence, list_datasets, yes_or_no
+from dsfr.paper.reproduction.complexity import complexity_claims
+from dsfr.paper.reproduction.convergence import clusters_converge, weights_converge
 from dsfr.paper.reproduction.published import (
-    ADMM_PENALTY,
     BEST_PAIRS,
-    CLUSTER_ROUNDS,
     LARGE_PENALTY,
     TITLES,
-    WEIGHT_ROUNDS,
     training_rows,
 )
-from dsfr.paper.reproduction.summary import group_by, mean_curve, median_curve
+from dsfr.paper.reproduction.summary import mean_curve, median_curve
 
-NOT_IN_TABLE = "The paper shows it in a figure, without numbers."
-POST_HOC = "Post hoc:"
-"""Marks a measure that was added after the results were known; it never decides a verdict."""
 EQUAL_WITHIN = 0.01
 """Means that differ by less count as equal."""
-OBJECTIVE_TOLERANCE = 0.01
-"""Relative distance from its last value within which an objective counts as settled."""
 FIXED_VALUE = 0.1
 """Value of ridge and consistency where one of them is not varied, as in the paper."""
 NEAR_FACTOR = 3.0
@@ -37,75 +31,13 @@ STRONG_RANK_CORRELATION = -0.7
 def figure_claims(evidence: Evidence) -> dict[str, list[Claim]]:
     """Claims by the figure that shows them."""
     return {
-        "convergence": [_clusters_converge(evidence), _weights_converge(evidence)],
+        "convergence": [clusters_converge(evidence), weights_converge(evidence)],
+        "complexity": complexity_claims(evidence),
         "parameters": [_consistency(evidence), _ridge(evidence), _rho_s(evidence), _rho_p(evidence)],
         "pairs": [_pairs_shape(evidence), _pairs_best(evidence)],
         "rules": [_more_rules(evidence)],
         "agents": [_stable_agents(evidence)],
     }
-
-
-def last_rounds(evidence: Evidence, variant: str, stage: str) -> list[Row]:
-    """Last round of every run of one stage."""
-    return evidence.results.where("convergence", variant=variant, stage=stage, last=True)
-
-
-def converged_within(rows: list[Row], rounds: int) -> dict[str, float]:
-    """Share of the runs, by data set, whose residuals fell below the threshold within that many rounds."""
-    return {
-        name: float(np.mean([bool(row["stopped"]) and row["stopped"] <= rounds for row in runs]))
-        for (name,), runs in sorted(group_by(rows, "dataset").items())
-    }
-
-
-def rounds_to_settle(evidence: Evidence, variant: str, stage: str) -> Array:
-    """For every run, the first round from which the objective stays within `OBJECTIVE_TOLERANCE` of its last value."""
-    rows = evidence.results.where("convergence", variant=variant, stage=stage)
-    rounds = []
-    for run in group_by(rows, "dataset", "repetition", "fold").values():
-        end = max(run, key=lambda row: int(row["round"]))["objective"]
-        moving = [row["round"] for row in run if abs(row["objective"] - end) > OBJECTIVE_TOLERANCE * abs(end)]
-        rounds.append(max(moving, default=0) + 1)
-    return np.array(rounds, dtype=np.float64)
-
-
-def _clusters_converge(evidence: Evidence) -> Claim:
-    settled, tol = rounds_to_settle(evidence, "paper", "clusters"), evidence.results.spec("convergence")["tol"]
-    plain = converged_within(last_rounds(evidence, "paper", "clusters"), CLUSTER_ROUNDS)
-    return Claim(
-        f"DFCM converges within {CLUSTER_ROUNDS} iterations on all data sets.",
-        NOT_IN_TABLE,
-        f"{yes_or_no(min(plain.values()) == 1)}: share of the runs of plain ADMM (rho_s = {ADMM_PENALTY:g}) with both "
-        f"residuals below {tol:g} by then: {list_datasets(plain, '.0%')}. {POST_HOC} the objective is within "
-        f"{100 * OBJECTIVE_TOLERANCE:g}% of its last value after {np.median(settled):.0f} rounds (median; at most "
-        f"{np.max(settled):.0f}). Accelerated ADMM reaches {tol:g} for centers and agreement in "
-        f"{_rounds(evidence, 'anderson', 'clusters')}; the default reaches it for centers in "
-        f"{_rounds(evidence, 'conjugate', 'clusters')}.",
-    )
-
-
-def _weights_converge(evidence: Evidence) -> Claim:
-    rows, tol = last_rounds(evidence, "paper", "weights"), evidence.results.spec("convergence")["tol"]
-    plain = converged_within(rows, WEIGHT_ROUNDS)
-    excess = max(row["objective"] / row["objective_pooled"] - 1 for row in rows)
-    error = float(np.median([row["weights_error"] for row in rows]))
-    return Claim(
-        f"DICR converges within {WEIGHT_ROUNDS} iterations on all data sets.",
-        NOT_IN_TABLE,
-        f"{yes_or_no(min(plain.values()) == 1)}: share of the runs of plain ADMM (rho_p = {ADMM_PENALTY:g}) with both "
-        f"residuals below {tol:g} by then: {list_datasets(plain, '.0%')}; the relative error of the weights is still "
-        f"{error:.1g} (median). {POST_HOC} the objective is then at most {100 * excess:.2g}% above its minimum. "
-        f"Accelerated ADMM certifies {tol:g} in {_rounds(evidence, 'anderson', 'weights')}, the default in "
-        f"{_rounds(evidence, 'conjugate', 'weights')}.",
-    )
-
-
-def _rounds(evidence: Evidence, variant: str, stage: str) -> str:
-    rounds = [row["round"] for row in last_rounds(evidence, variant, stage)]
-    limit = evidence.results.spec("convergence")["max_rounds"]
-    n_stopped = rounds.count(limit)
-    stopped = f"; stopped at {limit} in {n_stopped} of {len(rounds)} runs" if n_stopped else ""
-    return f"{np.median(rounds):.0f} rounds (median; {min(rounds)} to {max(rounds)}{stopped})"
 
 
 def grid_curve(evidence: Evidence, dataset: str, varied: str) -> tuple[list[float], Array, Array]:

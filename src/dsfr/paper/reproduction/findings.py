@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from dsfr.paper.reproduction.claims import PRINTED, Evidence, Means, cell_name, list_datasets
+from dsfr.paper.reproduction.paper_admm import admm_finding
 from dsfr.paper.reproduction.published import DATASETS, METHODS, PAPER, SETTINGS, SIGNIFICANCE_LEVEL, TITLES
 from dsfr.paper.reproduction.summary import REFERENCE, baseline_cells
 
@@ -19,6 +20,7 @@ PLACES = tuple(product(DATASETS, SETTINGS))
 def findings(evidence: Evidence) -> list[str]:
     """All findings."""
     return [
+        admm_finding(evidence),
         _agreement(evidence),
         _sfr_icr(evidence),
         _medians(evidence),

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dsfr.paper.experiments.complexity import VALUES
 from dsfr.paper.experiments.convergence import VARIANTS
+from dsfr.paper.experiments.deviations import DEVIATIONS
 from dsfr.paper.experiments.results import ResultsError, Row, read_metadata, read_results
 
-REQUIRED = ("grid", "fits", "baselines", "convergence", "penalties", "pairs", "rules", "agents", "owners")
+REQUIRED = (
+    *("grid", "fits", "admm", "baselines", "convergence", "deviations", "complexity"),
+    *("penalties", "pairs", "rules", "agents", "owners"),
+)
 """Experiments that the report needs."""
 METHODS_PER_FIT = 5
 SETTINGS_PER_FIT = 2
@@ -72,6 +77,9 @@ def check_complete(name: str, rows: Iterable[Row], spec: Mapping[str, Any]) -> N
 POINTS: dict[str, tuple[str, ...]] = {
     "grid": ("setting", "method", "ridge", "weight"),
     "fits": ("setting", "method"),
+    "admm": ("method",),
+    "deviations": ("deviation",),
+    "complexity": ("parameter", "value", "stage"),
     "baselines": ("method", "alpha"),
     "convergence": ("variant", "stage"),
     "penalties": ("parameter", "value"),
@@ -87,6 +95,9 @@ def _n_points(spec: Mapping[str, Any]) -> int:
     return {
         "grid": SETTINGS_PER_FIT * (2 * grid + 3 * grid**2),
         "fits": SETTINGS_PER_FIT * METHODS_PER_FIT,
+        "admm": METHODS_PER_FIT,
+        "deviations": len(DEVIATIONS) + 1,
+        "complexity": 2 * (values + sum(map(len, VALUES.values()))),
         "baselines": len(spec["alphas"]) + 3,
         "convergence": 2 * len(VARIANTS),
         "penalties": 2 * grid,

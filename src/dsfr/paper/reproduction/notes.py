@@ -68,8 +68,8 @@ def differences(evidence: Evidence) -> list[str]:
         "sample variance of the test targets.",
         "**p-values** are those of paired t-tests over all runs. Folds share training rows, so these p-values are too "
         "small; the corrected p-values account for the shared rows. The paper does not say which runs it tested.",
-        "**Seconds** are those of one fit in one process on the machine above, with the agents one after another; the "
-        f"paper used {CORES} cores.",
+        "**Seconds** are processor time of one fit in one process on the machine above, with the agents one after "
+        f"another; the paper used {CORES} cores.",
     ]
 
 

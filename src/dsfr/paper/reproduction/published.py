@@ -70,6 +70,13 @@ LARGE_PENALTY = 1e-3
 BEST_PAIRS = {"airfoil": 5000, "wmsl": 5000, "ch": 10000, "kch": 10000}
 """Best numbers of interpolated pairs, according to the paper."""
 
+AUTHORS_RULES = {"airfoil": 5, "wmsl": 3, "ccpp": 4, "kch": 10, "ch": 5, "artificial": 10}
+"""Numbers of rules in the authors' program (github.com/leijiezhang/DSFR, ``n_rules`` of its ``test_*_d.m``)."""
+STATED_UNCONVERGED = {"wmsl": 0.90, "kch": 0.98}
+"""Shares of the folds in which DICR is said to be stopped by its limit of rounds."""
+STATED_RIDGE = 1e-5
+"""Ridge that s-SFR is said to have had on Airfoil."""
+
 
 def training_rows(dataset: str) -> int:
     """Labelled and unlabelled rows of Table I."""

@@ -10,11 +10,13 @@ import numpy as np
 
 from dsfr.paper.reproduction import notes
 from dsfr.paper.reproduction.claims import Claim, Evidence, table_claims
+from dsfr.paper.reproduction.deviations import deviation_notes, deviation_table
 from dsfr.paper.reproduction.document import bullets, figure, heading, join_blocks, table, to_html
 from dsfr.paper.reproduction.figure_claims import FIXED_VALUE, figure_claims
 from dsfr.paper.reproduction.figures import NAMES, draw_figures, require_matplotlib
 from dsfr.paper.reproduction.findings import findings
 from dsfr.paper.reproduction.loading import REQUIRED, Results
+from dsfr.paper.reproduction.paper_admm import admm_notes, admm_table
 from dsfr.paper.reproduction.statements import UNTESTED, statements
 from dsfr.paper.reproduction.summary import baseline_cells, table_cells
 from dsfr.paper.reproduction.tables import setting_table, short_table
@@ -22,6 +24,8 @@ from dsfr.storage.atomic import replacing
 
 __all__ = ["REQUIRED", "render", "require_figures", "write_report"]
 
+BEGIN, END = "<!-- deviations -->", "<!-- end of deviations -->"
+"""Marks of the generated table in ``theory.md``."""
 FIGURES = "reproduction"
 """Folder of the figures and of the short table, beside the report."""
 CAPTIONS = {
@@ -53,10 +57,22 @@ def write_report(results: str | Path, folder: str | Path) -> list[Path]:
         "reproduction.html": to_html(markdown, folder),
         f"{FIGURES}/summary.md": summary(evidence),
     }
+    theory = folder / "theory.md"
+    if theory.exists():
+        texts["theory.md"] = with_deviations(theory.read_text(), evidence)
     for name, text in texts.items():
         with replacing(folder / name) as file:
             file.write(text.encode())
     return [*figures, *(folder / name for name in texts)]
+
+
+def with_deviations(theory: str, evidence: Evidence) -> str:
+    """The document with the present table of deviations between its two marks."""
+    before, _, rest = theory.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"theory.md has no place for the table of deviations: {BEGIN} and {END} must mark it")
+    return before + "\n\n".join([BEGIN, deviation_notes(evidence), deviation_table(evidence), END]) + after
 
 
 def summary(evidence: Evidence) -> str:
@@ -88,6 +104,9 @@ def render(evidence: Evidence) -> str:
             *[block for name in NAMES[1:] for block in _figure_section(evidence, name, by_figure.get(name, []))],
             heading(2, "Why numbers differ"),
             bullets(notes.differences(evidence)),
+            heading(2, "Deviations from the paper, one at a time"),
+            deviation_notes(evidence),
+            deviation_table(evidence),
         ]
     )
 
@@ -95,17 +114,17 @@ def render(evidence: Evidence) -> str:
 def _what_was_run(evidence: Evidence) -> list[str]:
     metadata, spec = evidence.results.metadata, evidence.results.spec("grid")
     first, total = metadata["grid"], sum(one["core_seconds"] for one in metadata.values())
-    machine, walls = first["machine"], [one["wall_seconds"] for one in metadata.values()]
-    wall = f", {sum(walls) / 60:.0f} minutes of wall clock with {first['jobs']} jobs" if all(walls) else ""
+    machine = first["machine"]
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "scikit-learn"))
     return [
-        f"dsfr {first['version']}, seed {spec['seed']}, commit {_commits(metadata)}.",
+        f"dsfr {first['version']}, seed {spec['seed']}, commit {_commits(metadata)}. The tests compute a few cells of "
+        "every experiment again with the present code, and fail if they differ from the stored ones.",
         f"{spec['repetitions']} repetitions of {spec['folds']}-fold cross-validation, {spec['labels']} labels "
         f"({spec['labels'] // spec['agents']} for each of {spec['agents']} agents), {spec['rules']} rules, "
         f"fuzzifier {spec['fuzzifier']}, convergence threshold {spec['tol']:g}, parameters from "
         f"{{{', '.join(f'{v:g}' for v in spec['grid'])}}}.",
         f"{machine['processor']}, {machine['cores']} cores, {versions}; one thread per job, on a shared machine. The "
-        f"computation took {total / 60:.0f} minutes of all jobs together{wall}; an idle machine needs less.",
+        f"computation took {total / 60:.0f} minutes of processor time.",
     ]
 
 
@@ -128,6 +147,9 @@ def _main_tables(evidence: Evidence) -> list[str]:
         setting_table(evidence.cells, "centralised", baseline_cells(evidence.results), evidence.test_ratio),
         heading(3, f"Distributed, {evidence.results.spec('fits')['agents']} agents"),
         setting_table(evidence.cells, "distributed", {}, evidence.test_ratio),
+        heading(3, "Distributed, by the paper's ADMM and by ours"),
+        admm_notes(evidence),
+        admm_table(evidence),
     ]
 
 

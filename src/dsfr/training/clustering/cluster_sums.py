@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dsfr.core.arrays import Array
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
+from dsfr.core.clustering.memberships import Weighting
 from dsfr.core.scaling.affine import Ranges
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least
-from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, CLUSTER_VARIANCES, START
+from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, CLUSTER_VARIANCES, START, WEIGHTING
 from dsfr.training.tasks.messages import pack, unpack
 from dsfr.training.tasks.registry import remember, task
 
 remember(__name__, {"fuzzifier": START["fuzzifier"], "local_centers": CENTERS})
 KNOWN = (*KEPT_RANGES, "fuzzifier")
 """What sums over clusters need of an agent's memory."""
+KEPT_WEIGHTING = remember(__name__, WEIGHTING)
+"""How rows count, where that is not the textbook's way."""
 
 
 @task(
@@ -25,6 +28,7 @@ KNOWN = (*KEPT_RANGES, "fuzzifier")
     broadcast={"centers": CENTERS},
     contributes=CLUSTER_SUMS,
     needs=KNOWN,
+    recalls=KEPT_WEIGHTING,
 )
 def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): mass, total and objective of every cluster."""
@@ -38,6 +42,7 @@ def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     broadcast={"centers": CENTERS},
     contributes=CLUSTER_VARIANCES,
     needs=KNOWN,
+    recalls=KEPT_WEIGHTING,
 )
 def cluster_variances(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): spread about the agreed centers, which gives the pooled widths exactly."""
@@ -51,7 +56,7 @@ def cluster_variances(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[
     broadcast={"centers": CENTERS},
     contributes={**CLUSTER_VARIANCES, "weight": array("k", rules=(at_least(0.0),))},
     needs=KNOWN,
-    recalls=("local_centers",),
+    recalls=("local_centers", *KEPT_WEIGHTING),
 )
 def local_variances(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): local variances about local centers times the number of rows, paper eq. (18) and (19)."""
@@ -63,13 +68,19 @@ def local_variances(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
 
 def own_sums(shard: Shard, memory: Bundle, centers: Array) -> ClusterSums:
     """Sums over an agent's own rows."""
-    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
+    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory), weighting_in(memory))
     parts = (part for X, _ in shard.batches() for part in ClusterSums.parts(X, *arguments, fast=shard.fast))
     return sum(parts, ClusterSums.none(centers))
 
 
 def own_spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterVariances:
     """Spread of an agent's own rows about ``centers``."""
-    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory))
+    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory), weighting_in(memory))
     parts = (part for X, _ in shard.batches() for part in ClusterVariances.parts(X, *arguments, fast=shard.fast))
     return sum(parts, ClusterVariances.none(centers))
+
+
+def weighting_in(memory: Bundle) -> Weighting:
+    """How rows count in sums over clusters."""
+    exponent = memory.get("membership_exponent")
+    return Weighting(None if exponent is None else float(exponent), "nearest_only" in memory)

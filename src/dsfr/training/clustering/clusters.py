@@ -16,7 +16,7 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.lbfgs import LBFGS
 from dsfr.engines import Engine, EngineError
 from dsfr.storage.bundles import Bundle
-from dsfr.training.clustering.cluster_sums import KNOWN
+from dsfr.training.clustering.cluster_sums import KEPT_WEIGHTING, KNOWN
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_SCALING, Population, has_ticket
 from dsfr.training.shard import Purpose, Shard
@@ -33,6 +33,8 @@ MEMORY = 10
 MAX_START_ROWS, SAMPLED_ROWS = 2**15, 2**14
 """Up to so many rows a start is found from all, of longer tables from a sample; the rounds that follow see all rows."""
 
+NOBODY = 0.0
+"""A ticket that no agent with rows draws: with it, agents learn how to cluster and nobody proposes a start."""
 MAX_ELECTIONS = 10
 """Times that agents are asked who proposes the start, should the chosen one not answer."""
 
@@ -68,13 +70,13 @@ FIRST = Variation()
     broadcast={**START, **VARIATION, **RANGES_OR_KEPT},
     contributes={"centers": CENTERS},
     needs=KEPT_SCALING,
-    remembers=KNOWN,
+    remembers=(*KNOWN, *KEPT_WEIGHTING),
     silent=True,
 )
 def start_centers(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (gather): fuzzy c-means on the own rows, by the holder of the ticket alone; the others send nothing."""
-    names = ("fuzzifier", "low", "high")
-    memory = {**forget(memory), **{name: broadcast[name] for name in names if name in broadcast}}
+    kept = {name: broadcast[name] for name in (*KNOWN, *KEPT_WEIGHTING) if name in broadcast}
+    memory = {**forget(memory), **kept}
     if not has_ticket(shard, memory, float(broadcast["ticket"])):
         return memory, {}
     return memory, {"centers": local_clustering(shard, memory, broadcast)}
@@ -148,10 +150,15 @@ def start_message(settings: Settings, ticket: float, max_steps: int = MAX_STEPS)
         "fuzzifier": scalar(settings.rules.fuzzifier),
         "tol": scalar(settings.solver.tol),
         "max_steps": np.asarray(max_steps, dtype=np.int64),
+        **settings.rules.weighting(),
     }
 
 
 def _start(engine: Engine, settings: Settings, population: Population, variation: Variation = FIRST) -> Array:
+    given = settings.rules.start(settings.n_rules, population.ranges, settings.seed)
+    if given is not None:
+        engine.gather("start_centers", start_message(settings, NOBODY) | variation.message(population.ranges))
+        return given
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
     max_steps = 0 if engine.n_agents == 1 else MAX_STEPS
     ticket = population.ticket

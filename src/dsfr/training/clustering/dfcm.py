@@ -17,7 +17,7 @@ from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import Population
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, number
-from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, ITERATION, POSITIVE, SCORE
+from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, ITERATION, POSITIVE, SCORE, WEIGHTING
 from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.tasks.registry import remember, task
 
@@ -43,7 +43,7 @@ remember(__name__, {"cluster_penalty": POSITIVE}, transient=True)
         "primal_square": SCORE,
     },
     needs=KNOWN,
-    recalls={**kept_fields("2kd"), "cluster_penalty": POSITIVE},
+    recalls={**kept_fields("2kd"), "cluster_penalty": POSITIVE, **WEIGHTING},
     remembers=(*KEPT, "local_centers", "cluster_penalty"),
 )
 def cluster_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:

@@ -6,6 +6,7 @@ widths, statistics.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.clustering.cluster_sums import KNOWN, cluster_sums
+from dsfr.training.clustering.cluster_sums import KEPT_WEIGHTING, KNOWN, cluster_sums
 from dsfr.training.clustering.clusters import local_clustering, rules_about, start_message
 from dsfr.training.rounds import CLUSTERS, Observer
 from dsfr.training.scaling.survey import Population, agree, first_look
@@ -39,13 +40,12 @@ N_REFINEMENTS = 2
     broadcast={**RANGES, **TARGET_RANGE, **START},
     contributes={"centers": CENTERS, "mass": CLUSTER_SUMS["mass"]},
     needs=("seed",),
-    remembers=KNOWN,
+    remembers=(*KNOWN, *KEPT_WEIGHTING),
     silent=True,
 )
 def local_clusters(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (gather): centers of the agent's own rows, and how much mass each has."""
-    kept = {"low": broadcast["low"], "high": broadcast["high"], "fuzzifier": broadcast["fuzzifier"]}
-    memory = {**memory, **kept}
+    memory = {**memory, **{name: broadcast[name] for name in (*KNOWN, *KEPT_WEIGHTING) if name in broadcast}}
     if shard.n_samples == 0:
         return memory, {}
     centers = local_clustering(shard, memory, broadcast)
@@ -60,6 +60,7 @@ def local_clusters(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     broadcast={**RANGES, **TARGET_RANGE, "centers": CENTERS},
     contributes={**COUNTS, **CLUSTER_SUMS},
     needs=("fuzzifier",),
+    recalls=KEPT_WEIGHTING,
     remembers=("low", "high"),
 )
 def count_and_sum(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -81,7 +82,7 @@ def few_rounds_rules(engine: Engine, settings: Settings, observe: Observer) -> t
         np.random.default_rng([settings.seed, 0, Purpose.START]),
     )
     sums = engine.sum("count_and_sum", {**look.message(), "centers": centers})
-    population = look.population(sums)
+    population = replace(look.population(sums), keeps_target=settings.scaling.keeps_target)
     for refinement in range(1, N_REFINEMENTS + 1):
         if refinement > 1:
             sums = engine.sum("cluster_sums", {"centers": centers})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dsfr.core.scaling.affine import Ranges
-from dsfr.training.component import Component
+from dsfr.training.component import Component, Rule, one_of, only, parameter
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -18,6 +19,11 @@ class Scaling(Component):
     argument: ClassVar[str] = "scaling"
     is_robust: ClassVar[bool] = False
     """Whether limits come from quantiles."""
+
+    @property
+    def keeps_target(self) -> bool:
+        """Whether targets stay in their own units."""
+        return False
 
     @property
     def declared(self) -> Ranges | None:
@@ -33,14 +39,19 @@ class RangeScaling(Scaling):
     ----------
     lower, upper : sequence of float, default=None
         Lowest and highest value of every feature, where these are known and should not be asked from agents.
+    target : {"standard", "raw"}, default="standard"
+        Targets minus their mean, over their standard deviation, so that the ridge means the same for prices and for
+        decibels; or as they are, as in the paper.
     """
 
     shorthand: ClassVar[str] = "range"
 
     lower: Any = None
     upper: Any = None
+    target: str = parameter("standard", one_of("standard", "raw"))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         bounds = self.lower, self.upper
         if all(bound is None for bound in bounds):
             return
@@ -52,6 +63,19 @@ class RangeScaling(Scaling):
             )
         object.__setattr__(self, "lower", tuple(low.tolist()))
         object.__setattr__(self, "upper", tuple(high.tolist()))
+
+    @property
+    def keeps_target(self) -> bool:
+        """Whether targets stay in their own units."""
+        return self.target == "raw"
+
+    def accepts(self) -> Mapping[str, Rule]:
+        """With raw targets nothing whose prior is for targets of deviation 1."""
+        if not self.keeps_target:
+            return {}
+        why = "priors of the weights are for targets of deviation 1"
+        without = {name: only(None, because=why) for name in ("tune", "relevance")}
+        return {**without, "n_models": only(1, because=why), "uncertainty": only(False, because=why)}
 
     @property
     def declared(self) -> Ranges | None:

@@ -56,6 +56,18 @@ class Population:
     """Beyond these, features count as lying at their end."""
     odd_target: tuple[float, float] | None = None
     """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
+    keeps_target: bool = False
+    """Whether weights are for targets in their own units."""
+
+    @property
+    def target_mean(self) -> float:
+        """What is subtracted from targets."""
+        return 0.0 if self.keeps_target else self.target.mean
+
+    @property
+    def target_scale(self) -> float:
+        """What targets are divided by."""
+        return 1.0 if self.keeps_target else self.target.deviation
 
 
 @task(
@@ -161,7 +173,8 @@ def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
 def survey(engine: Engine, settings: Settings) -> Population:
     """Agree on scaling in two rounds: `first_look`, then counts and moments."""
     look = first_look(engine, settings)
-    return look.population(engine.sum("agree", look.message()))
+    population = look.population(engine.sum("agree", look.message()))
+    return replace(population, keeps_target=settings.scaling.keeps_target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dsfr.core.arrays import Array
 from dsfr.engines import Engine
-from dsfr.training.clustering import dfcm
+from dsfr.training.clustering import dfcm, paper_dfcm
 from dsfr.training.component import TRUE_OR_FALSE, Rule, number, one_of, parameter
 from dsfr.training.legs import Leg, Shape
 from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
 from dsfr.training.solvers.solver import IterativeSolver
-from dsfr.training.weights import dicr
+from dsfr.training.weights import dicr, paper_dicr
 from dsfr.training.weights.problem import Problem, Solution
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class ADMM(IterativeSolver):
     """Consensus ADMM: agents solve their own problems and agree on one solution round by round.
 
     Clusters are agreed on by DFCM and weights by DICR, the paper's Algorithms 1 and 2. ``ADMM(acceleration=None,
-    penalty=0.1, cluster_penalty=0.1)`` is the iteration of the paper's experiments.
+    penalty=0.1, cluster_penalty=0.1, refresh_pairs=True, stopping="paper")`` is the iteration of the paper's
+    experiments.
 
     Parameters
     ----------
@@ -47,9 +48,18 @@ class ADMM(IterativeSolver):
     refresh_pairs : bool, default=False
         Draw new pairs in every round, as the paper's Algorithm 2 prints it. The target then moves, and the solve runs
         until ``max_rounds``.
+    stopping : {"certificate", "paper"}, default="certificate"
+        "certificate": stop when agents agree and a step of the pooled clustering would move no center, and when the
+        gradient of the pooled problem proves the accuracy of the weights. "paper": stop by the paper's tests (30) and
+        (31), squared differences of iterates for each agent and cluster. They say nothing of the distance to the
+        solution, so ``termination_`` is then "paper_tests" and not "converged". Agents announce their own centers,
+        weights and duals, which the coordinator sees one by one; acceleration must be None and both penalties numbers.
+    local_shift : {"penalty", "ridge"}, default="penalty"
+        What is added to the diagonal of an agent's system: rho_p, as the derivation from eq. (32) gives it; or mu, as
+        eq. (37) prints it, whose fixed point is another one unless both are equal (with ``stopping="paper"`` only).
     tol : float, default=1e-4
         Stop when agents agree and no center would move, both to ``tol``, and when the weights are provably within
-        ``tol`` (relative) of the pooled solution.
+        ``tol`` (relative) of the pooled solution; with ``stopping="paper"`` the threshold of its tests.
     max_rounds : int, default=10000
         Most rounds of clustering, and most rounds of solving.
     """
@@ -74,6 +84,33 @@ class ADMM(IterativeSolver):
     )
     acceleration: str | None = parameter("anderson", one_of("anderson", None))
     refresh_pairs: bool = parameter(False, TRUE_OR_FALSE)
+    stopping: str = parameter("certificate", one_of("certificate", "paper"))
+    local_shift: str = parameter("penalty", one_of("penalty", "ridge"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.is_printed:
+            if self.local_shift != "penalty":
+                raise ValueError(
+                    "local_shift='ridge' must go with stopping='paper': its fixed point has no certificate"
+                )
+            return
+        if self.acceleration is not None or self.relaxation != 1 or None in (self.fixed_penalty, self.cluster_penalty):
+            raise ValueError(
+                f"stopping='paper' must go with acceleration=None, relaxation=1 and numbers for penalty and "
+                f"cluster_penalty (the paper uses 0.1), not with acceleration={self.acceleration!r}, "
+                f"relaxation={self.relaxation!r}, penalty={self.penalty!r}, cluster_penalty={self.cluster_penalty!r}"
+            )
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether rounds and stopping tests are those that the paper prints."""
+        return self.stopping == "paper"
+
+    @property
+    def ending(self) -> str:
+        """The paper's tests do not measure the distance to the solution."""
+        return "paper_tests" if self.is_printed else super().ending
 
     @property
     def accelerates_clustering(self) -> bool:
@@ -94,23 +131,40 @@ class ADMM(IterativeSolver):
         self, engine: Engine, settings: Settings, population: Population, start: Array, observe: Observer
     ) -> tuple[Array, bool]:
         """Centers by DFCM."""
+        if self.is_printed:
+            return paper_dfcm.paper_centers(engine, self, start, observe)
         return dfcm.consensus_centers(engine, settings.n_rules, self, population, start, observe)
 
     def agree_weights(self, problem: Problem) -> Solution:
         """Weights by DICR."""
+        if self.is_printed:
+            return Solution(*paper_dicr.paper_weights(problem, self))
         return Solution(*dicr.consensus_weights(problem, self))
 
     def unused_by_one_agent(self) -> str:
         """New pairs need rounds."""
-        if not self.refresh_pairs:
+        if not self.refresh_pairs or self.is_printed:  # the paper's centralised method has a closed form
             return ""
         return (
             "refresh_pairs=True had no effect: a single agent solves for the weights once, so pairs are drawn once. "
             "Use several agents, or leave it out."
         )
 
+    def unconverged(self, stage: str, bound: float) -> str:
+        """What to tell of a stage that did not pass the paper's tests, or did not reach ``tol``."""
+        if not self.is_printed:
+            return super().unconverged(stage, bound)
+        return (
+            f"the {stage} did not pass the paper's tests with tol={self.tol:g} within max_rounds={self.max_rounds} "
+            f"(the larger of both squared differences is {bound:.1e}). They do not measure the distance to the "
+            "solution; for a measured one take stopping='certificate'."
+        )
+
     def center_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Messages of DFCM."""
+        if self.is_printed:
+            yield shape.leg("dfcm_round", rounds)
+            return
         memory = dfcm.MEMORY if self.acceleration else 0
         yield shape.leg("cluster_consensus", rounds, n_mixed=_mean_mix(rounds, memory), exact=memory == 0)
 
@@ -119,8 +173,11 @@ class ADMM(IterativeSolver):
         preconditioned = self.fixed_penalty is None and shape.has_rules
         sent, answered = ({"ridge_share"}, {"size"}) if preconditioned else (set[str](), set[str]())
         yield shape.leg("prepare_weights", 1, sent=shape.problem | sent, answered=answered)
-        memory = dicr.MEMORY if self.acceleration and not self.refresh_pairs else 0
         redraw = {"redraw"} if self.refresh_pairs else set[str]()
+        if self.is_printed:
+            yield shape.leg("dicr_round", rounds, sent=redraw)
+            return
+        memory = dicr.MEMORY if self.acceleration and not self.refresh_pairs else 0
         n_mixed = _mean_mix(rounds, memory)
         yield shape.leg("weight_consensus", rounds, sent=redraw, n_mixed=n_mixed, exact=memory == 0)
 

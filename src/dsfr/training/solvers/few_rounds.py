@@ -42,7 +42,12 @@ class FewRounds(Solver):
     shares_statistics: ClassVar[bool] = True
     usual_rounds: ClassVar[tuple[int, int]] = (N_REFINEMENTS, 1)
     rounds_to_wait: ClassVar[int] = 0
-    measures_error: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = False
+
+    @property
+    def ending(self) -> str:
+        """Neither the step of the centers nor the distance to the solution decides when it ends."""
+        return "fixed_rounds"
 
     def accepts(self) -> Mapping[str, Rule]:
         """Nothing that takes further rounds."""
@@ -72,7 +77,7 @@ class FewRounds(Solver):
     def basis_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Ranges, local centers, and two refinements, the first along with the counts."""
         yield next(shape.survey_legs())
-        yield shape.leg("local_clusters", 1)
+        yield shape.leg("local_clusters", 1, sent=set(shape.settings.rules.weighting()))
         yield shape.leg("count_and_sum", 1)
         yield from self.center_legs(shape, N_REFINEMENTS - 1)
 

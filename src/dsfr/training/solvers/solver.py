@@ -38,8 +38,8 @@ class Solver(Component):
     """Median rounds of clustering and of solving on the paper's tables, for plans; None: they cannot be planned."""
     gossips: ClassVar[bool] = False
     """Whether agents sum by messages between neighbors, without a coordinator."""
-    measures_error: ClassVar[bool] = True
-    """Whether clustering ends by a measured step; else ``termination_`` is "fixed_rounds"."""
+    takes_start: ClassVar[bool] = True
+    """Whether clustering begins at start centers that are common to all agents."""
     rounds_to_wait: ClassVar[int] = WAIT_FOR_ABSENT
     """Rounds that clustering waits for agents that are away, once the others have converged."""
 
@@ -49,6 +49,11 @@ class Solver(Component):
     def most_rounds(self) -> int:
         """Most rounds of clustering, and most rounds of solving."""
         return MOST_ROUNDS
+
+    @property
+    def ending(self) -> str:
+        """What ``termination_`` says of a training of several agents that did not end by ``max_rounds``."""
+        return "converged"
 
     @property
     def accelerates_clustering(self) -> bool:
@@ -94,7 +99,7 @@ class Solver(Component):
     def basis_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:
         """Messages until there are centers."""
         yield from shape.survey_legs()
-        yield shape.leg("start_centers", 1, everybody_answers=False)
+        yield shape.start_leg()
         yield from self.center_legs(shape, rounds)
 
     def center_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
-from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
+from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm
 from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.ensemble import calibration, relevance, rule_bases
 from dsfr.training.scaling import robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
 from dsfr.training.tasks.registry import REGISTRY
-from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, statistics
+from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, paper_dicr, statistics
 
 MODULES = (
     duplicates,
@@ -23,10 +23,12 @@ MODULES = (
     clusters,
     cluster_sums,
     dfcm,
+    paper_dfcm,
     few_rounds,
     statistics,
     conjugate_residuals,
     dicr,
+    paper_dicr,
     leave_one_out,
     relevance,
     rule_bases,

@@ -155,11 +155,17 @@ def _rules_are_affordable(values: npt.NDArray[Any], _: Bundle, sizes: Sizes) -> 
     return 1 <= int(values) <= max(MAX_WEIGHTS // (sizes.get("d", 0) + 1), 1)
 
 
+WEIGHTING: Fields = {
+    "membership_exponent": optional(number(above(0.0), within(0.0, 1e6))),
+    "nearest_only": optional(FLAG),
+}
+"""How rows count in the sums of a cluster where that is not the textbook's way, see `Weighting`."""
 START: Fields = {
     "ticket": COUNT,
     "n_rules": Field((), (Rule(f"1 to {MAX_WEIGHTS} / (d + 1)", _rules_are_affordable),), "int64"),
     "fuzzifier": number(above(1.0), within(1.0, 1e6)),
     "tol": POSITIVE,
     "max_steps": whole(0, MAX_STEPS),
+    **WEIGHTING,
 }
 """What an agent must know to cluster its own rows."""

@@ -27,33 +27,30 @@ from dsfr.core.consensus.admm import (
 )
 from dsfr.core.consensus.preconditioner import Preconditioner
 from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.solve.cholesky import cholesky
 from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.fixed_point import KEPT, Iteration, keep_image, kept_fields, recall
-from dsfr.training.penalties import ICR, penalty_in
 from dsfr.training.rounds import WEIGHTS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_RANGES, KEPT_SCALING
 from dsfr.training.shard import Shard
-from dsfr.training.tasks.declaration import Fields, above, array, number, optional, whole, within
+from dsfr.training.tasks.declaration import above, array, number, optional, whole, within
 from dsfr.training.tasks.fields import (
-    BASIS,
     CURVATURES,
     FAR,
     ITERATION,
     MAX_ROUNDS,
     POSITIVE,
-    PROBLEM,
     SCORE,
     TYPICAL_AGENT,
     UNLABELED_WEIGHT,
     problem_fields,
 )
 from dsfr.training.tasks.messages import KEPT_BASIS, pack, scalar, unpack, unpack_basis
-from dsfr.training.tasks.registry import KEYS, forget, remember, task
+from dsfr.training.tasks.registry import KEYS, forget, task
 from dsfr.training.weights.conjugate_residuals import GRADIENT, gradient_of, preconditioner_of_rules, weighted_pairs
+from dsfr.training.weights.local_system import KEPT_FACTOR, KEPT_PAIRS, NEEDED_TO_REDRAW, factorized, redraw_pairs
 from dsfr.training.weights.problem import Problem
 from dsfr.training.weights.statistics import KEPT_QUADRATIC, own_statistics
 
@@ -64,21 +61,6 @@ MEMORY = 40
 """Rounds that acceleration combines."""
 MAX_BALANCING = 200
 """Rounds in which residual balancing may change the penalty: for ever, it need not converge."""
-
-
-_DRAWN_BY = {**ICR.fields, **{name: PROBLEM[name] for name in ("stretch", "variation")}}
-_PAIRS = {name: replace(field, beside="") for name, field in _DRAWN_BY.items()} | {"unlabeled_weight": UNLABELED_WEIGHT}
-KEPT_PAIRS = remember(__name__, {"gram": array("p", "p"), **_PAIRS}, transient=True)
-"""What new pairs are drawn by, and added to."""
-KEPT_FACTOR = remember(__name__, {"weight_penalty": POSITIVE, "weight_factor": array("p", "p")}, transient=True)
-"""The factor of the agent's own system, and the penalty it is of."""
-NEEDED_TO_REDRAW: Fields = {
-    **{
-        name: replace(KEYS[name].field, beside="redraw", is_optional=False)
-        for name in (*KEPT_SCALING, "gram", "unlabeled_weight", "n_pairs", "mix_concentration")
-    },
-    **{name: replace(BASIS[name], beside="redraw") for name in ("centers", "widths")},
-}
 
 
 @task(
@@ -131,13 +113,13 @@ def weight_consensus(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     respect to the weights, because coordinates would add their own rounding to what must become very small.
     """
     if "redraw" in broadcast:
-        memory = _redraw_pairs(shard, memory, int(broadcast["redraw"]))
+        memory = redraw_pairs(shard, memory, int(broadcast["redraw"]))
     consensus, penalty = broadcast["consensus"], float(broadcast["penalty"])
     state = recall(memory, broadcast)
     if state is None:
         state = np.zeros_like(consensus)
     state = rescaled(state, consensus, float(memory.get("weight_penalty", broadcast["penalty"])) / penalty)
-    memory = _factorized(memory, penalty)
+    memory = factorized(memory, penalty)
     quadratic, preconditioner = unpack(Quadratic, memory), Preconditioner(memory["root"])
     pull = penalty * preconditioner.pull(2.0 * consensus - state)
     copy = preconditioner.coordinates(local_weights(memory["weight_factor"], quadratic.moment, pull))
@@ -286,18 +268,3 @@ def _typical_agent(problem: Problem) -> Bundle:
         "pairs_each": scalar(weighted_pairs(settings, population, n_agents) / n_agents),
         "ridge_share": scalar(settings.ridge_value / n_agents),
     }
-
-
-def _redraw_pairs(shard: Shard, memory: Bundle, round_number: int) -> Bundle:
-    """New pairs as Algorithm 2 has them; the factor is of the old ones and goes."""
-    gaps = penalty_in(memory).gram(shard, memory, memory, unpack_basis(memory), repeat=round_number)
-    curvature = memory["gram"] + float(memory["unlabeled_weight"]) * gaps
-    kept = {name: array for name, array in memory.items() if name != "weight_factor"}
-    return {**kept, "curvature": curvature}
-
-
-def _factorized(memory: Bundle, penalty: float) -> Bundle:
-    if "weight_factor" in memory and float(memory["weight_penalty"]) == penalty:
-        return memory
-    factor = cholesky(memory["curvature"] + penalty * Preconditioner(memory["root"]).matrix)
-    return {**memory, "weight_factor": factor, "weight_penalty": scalar(penalty)}

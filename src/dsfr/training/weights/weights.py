@@ -35,8 +35,8 @@ def agree_weights(
     """
     broadcast = {
         **basis.arrays(),
-        "target_mean": scalar(population.target.mean),
-        "target_scale": scalar(population.target.deviation),
+        "target_mean": scalar(population.target_mean),
+        "target_scale": scalar(population.target_scale),
         **settings.penalty.message(),
         **(varied or {}),
     }
