@@ -10,7 +10,7 @@ import numpy as np
 
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import TASKS, RangeScaling, make_shards, train
-from tests.tables import make_settings, make_table
+from tests.tables import SumsAlone, make_settings, make_table
 
 EVERY_KIND = [
     {},
@@ -36,6 +36,8 @@ EVERY_KIND = [
     {"membership": "bell", "solver": "admm", "acceleration": None, "penalty": 1.0, "refresh_pairs": True},
     {"membership": "bell", "tune": "loo", "n_models": 2, "relevance": "slopes", "uncertainty": True},
     {"membership": "bell", "solver": "sums"},
+    {"solver": "sums", "declared": True, "only_sums": True},
+    {"relevance": "slopes", "tune": "evidence", "declared": True, "only_sums": True},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6
@@ -58,7 +60,8 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     """Train, and append all runs of tasks."""
     X, _, y = make_table(0, n_rows=45, n_features=n_features, n_labels=18)
     if told.pop("declared", False):
-        told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)))
+        target = (np.nanmin(y), np.nanmax(y))
+        told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)), target=target)
     owners = np.arange(len(y)) % 3
     if told.pop("repeated", False):
         X, y, owners = with_repetitions(X, y, owners)
@@ -73,7 +76,8 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
         return run
 
     tasks = {name: recorded(name, task) for name, task in TASKS.items()}
-    engine = InProcessEngine(shards, tasks, serialize=True, faults=faults)
+    kind = SumsAlone if told.pop("only_sums", False) else InProcessEngine
+    engine = kind(shards, tasks, serialize=True, faults=faults)
     engine.sum("identify", {})
     train(engine, make_settings(n_rules=2, max_rounds=6, **told))
     return engine

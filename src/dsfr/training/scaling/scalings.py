@@ -24,6 +24,11 @@ class Scaling(Component):
         """Ranges of the features that are known beforehand."""
         return None
 
+    @property
+    def declared_target(self) -> tuple[float, float] | None:
+        """Range of the target that is known beforehand."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RangeScaling(Scaling):
@@ -33,14 +38,25 @@ class RangeScaling(Scaling):
     ----------
     lower, upper : sequence of float, default=None
         Lowest and highest value of every feature, where these are known and should not be asked from agents.
+    target : pair of float, default=None
+        Lowest and highest target, where they are known. Engines on which sums alone leave the agents need it, and
+        ``lower`` and ``upper``.
     """
 
     shorthand: ClassVar[str] = "range"
 
     lower: Any = None
     upper: Any = None
+    target: Any = None
 
     def __post_init__(self) -> None:
+        if self.target is not None:
+            ends = _vector(self.target)
+            if ends is None or len(ends) != 2 or not ends[0] < ends[1]:
+                raise ValueError(
+                    f"target={self.target!r} must be two finite numbers, the lowest and the highest target"
+                )
+            object.__setattr__(self, "target", tuple(ends.tolist()))
         bounds = self.lower, self.upper
         if all(bound is None for bound in bounds):
             return
@@ -59,6 +75,11 @@ class RangeScaling(Scaling):
         if self.lower is None:
             return None
         return Ranges(np.array(self.lower, dtype=np.float64), np.array(self.upper, dtype=np.float64))
+
+    @property
+    def declared_target(self) -> tuple[float, float] | None:
+        """The range of the target that was given."""
+        return None if self.target is None else (float(self.target[0]), float(self.target[1]))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
