@@ -142,6 +142,7 @@ OTHER = {
     "scaling": RangeScaling(lower=[-100.0] * 3, upper=[200.0] * 3),
     "scaling__lower": [-100.0] * 3,
     "scaling__upper": [200.0] * 3,
+    "scaling__target": [0.0, 100.0],
     "solver": Sums(tol=0.5, max_rounds=77),
     "solver__tol": 0.02,
     "solver__max_rounds": 4321,
@@ -273,6 +274,7 @@ def test_explanations_are_methods_of_the_fitted_estimator(tmp_path):
 def test_every_component_checks_all_its_arguments():
     """An argument without a rule would be a hole; those whose rule depends on another check it themselves."""
     own = {(InProcess, "topology"), (Dask, "client"), (RangeScaling, "lower"), (RangeScaling, "upper")}
+    own |= {(RangeScaling, "target")}
     for family in COMPONENTS.values():
         for kind in family.choices.values():
             for entry in fields(kind):
