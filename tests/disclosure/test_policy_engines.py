@@ -88,5 +88,5 @@ def test_workers_of_dask_keep_the_policy():
             return model.fit(rows[list("abc")], rows["y"])
 
         assert fit(3).termination_ == "converged"
-        with pytest.raises(PolicyError, match="max_weights_per_label"):
+        with pytest.raises(PolicyError, match="is refused by policy rule"):
             fit(10)
