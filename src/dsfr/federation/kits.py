@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +23,28 @@ class ProvisioningError(ValueError):
 
 
 def nvflare(*arguments: str) -> str:
-    """Run NVFlare's command; its output.
+    """Run a command of NVFlare in this process, which saves seconds of imports each; its output.
 
     Raises
     ------
     ProvisioningError
         If it fails.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "nvflare.cli", *arguments], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        if "No module named 'nvflare'" in done.stderr:
-            raise ImportError("federations need NVFlare: pip install 'dsfr[federation]'")
-        raise ProvisioningError((done.stderr.strip() or done.stdout.strip())[-1000:])
-    return done.stdout
+    try:
+        from nvflare.cli import run
+    except ImportError as error:
+        raise ImportError("federations need NVFlare: pip install 'dsfr[federation]'") from error
+    shown, given = io.StringIO(), sys.argv
+    sys.argv = ["nvflare", *arguments]
+    try:
+        with redirect_stdout(shown), redirect_stderr(shown):
+            run("nvflare")
+    except SystemExit as end:
+        if end.code:
+            raise ProvisioningError(shown.getvalue().strip()[-1000:]) from None
+    finally:
+        sys.argv = given
+    return shown.getvalue()
 
 
 def init_project(folder: Path, name: str, host: str, port: int) -> str:

@@ -152,8 +152,10 @@ class OwnerSite:
             self._agent.restore(read_memory(folder / f"{number:08d}"))
             return {}
         write_memory(folder / f"{number:08d}", self._agent.memory)
-        for old in sorted(folder.iterdir())[:-KEPT_MEMORIES]:
-            old.unlink()
+        saved = sorted(folder.iterdir())
+        later = [path for path in saved if int(path.name) > number]  # of an earlier attempt
+        for path in (*later, *[path for path in saved if path not in later][:-KEPT_MEMORIES]):
+            path.unlink()
         return {}
 
 
