@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +30,18 @@ def write_tables(folder: Path, names, X, y) -> None:
         (folder / f"{name}.csv").write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
 
 
-def make_kit(kit: Path, name: str) -> None:
-    """The parts of a kit that an owner needs: a key and a certificate."""
+def make_kit(kit: Path, name: str, whose: str = "") -> None:
+    """The parts of a kit that an owner needs: a key and a certificate; ``whose`` makes another key for a name."""
+    certificate, private = key_pair(name, whose)
+    (kit / "startup").mkdir(parents=True)
+    (kit / "local").mkdir()
+    (kit / "startup" / "client.crt").write_bytes(certificate)
+    (kit / "startup" / "client.key").write_bytes(private)
+
+
+@cache
+def key_pair(name: str, whose: str) -> tuple[bytes, bytes]:
+    """A certificate and its private key, made once because keys take long."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -48,13 +59,10 @@ def make_kit(kit: Path, name: str) -> None:
         .not_valid_after(now + datetime.timedelta(days=1))
         .sign(key, hashes.SHA256())
     )
-    (kit / "startup").mkdir(parents=True)
-    (kit / "local").mkdir()
-    (kit / "startup" / "client.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    (kit / "startup" / "client.key").write_bytes(private)
+    return certificate.public_bytes(serialization.Encoding.PEM), private
 
 
 def make_owners(folder: Path, names=("a", "b", "c"), X=None, y=None, **configuration):

@@ -67,6 +67,9 @@ def daemons(folder):
             run = [sys.executable, "-m", "dsfr", "federation", *arguments]
             with (folder / f"{name}.log").open("w") as log:
                 running[name] = subprocess.Popen(run, cwd=folder, stdout=log, stderr=log)
+            if name == "localhost":
+                wait_for(folder, ["localhost"], "Server started")
+        wait_for(folder, NAMES, "Successfully registered client")
         yield running
     finally:
         for process in running.values():
@@ -75,14 +78,14 @@ def daemons(folder):
             process.wait(30)
 
 
-def wait_for_owners(folder, seconds=60):
+def wait_for(folder, names, text, seconds=90):
+    """Until the logs of these have a text."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
-        found = command(folder, "status", "--kit", "lead@coord.org")
-        if set(NAMES) <= set(found.stdout.split()):
+        if all(text in (folder / f"{name}.log").read_text() for name in names):
             return
-        time.sleep(1.0)
-    raise AssertionError(f"owners did not connect: {found.stdout} {found.stderr}")
+        time.sleep(0.2)
+    raise AssertionError({name: (folder / f"{name}.log").read_text()[-500:] for name in names})
 
 
 def test_kits_keep_keys_private_and_replace_lax_defaults(place):
@@ -106,7 +109,7 @@ def test_five_owners_train_over_nvflare(place):
     folder, X, y = place
     fit = ["fit", "--kit", "lead@coord.org", "--roster", "roster.toml", *FIT, "--rules", "3", "--timeout", "90"]
     with daemons(folder):
-        wait_for_owners(folder)
+        assert set(NAMES) <= set(command(folder, "status", "--kit", "lead@coord.org").stdout.split())
         refused = command(folder, *fit, "-o", "model.dsfr")
         assert refused.returncode == 2
         assert "e has not agreed to this fit" in " ".join(refused.stderr.split())

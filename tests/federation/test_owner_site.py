@@ -123,7 +123,7 @@ def test_a_lost_answer_is_sent_again_and_is_the_same(tmp_path):
 
 def test_strangers_are_refused(tmp_path):
     _, _, found = opened(tmp_path)
-    make_kit(tmp_path / "kit-eve", "c")
+    make_kit(tmp_path / "kit-eve", "c", whose="eve")
     statements = {name: Statement.of(part) for name, part in found.items()}
     configuration = SiteConfiguration.read(tmp_path / "kit-c")
     configuration.write(tmp_path / "kit-eve")
