@@ -123,7 +123,7 @@ def test_five_owners_train_over_nvflare(place):
     names = np.array(NAMES)[np.arange(len(y)) % len(NAMES)]
     plain = dsfr.SFRRegressor(n_rules=3, solver="sums", scaling=RANGES, random_state=0)
     plain.fit_over(lambda settings: SumsAlone(dsfr.make_shards(X, y, names), dsfr.TASKS), FEATURES, "y")
-    assert np.abs(model.predict(X) - plain.predict(X)).max() <= 1e-8 * np.nanstd(y)
+    assert np.abs(model.predict(X) - plain.model_.predict(X)).max() <= 1e-8 * np.nanstd(y)
     assert set(model.training["federation"]["roster"]) == set(NAMES)
     audit = command(folder, "audit", "--kit", "a")
     assert "statistics" in audit.stdout
@@ -139,14 +139,14 @@ def command_with_code(folder):
         "import sys\n"
         "from pathlib import Path\n"
         "from dsfr.federation.nvflare_components import job_files\n"
-        "from dsfr.federation.session import _user_of\n"
+        "from dsfr.federation.session import user_of\n"
         "from nvflare.fuel.flare_api.flare_api import new_secure_session\n"
         "job = Path('job-with-code')\n"
         "files = job_files({}, list('abcde'), 5.0) | {'app/custom/evil.py': 'print(1)'}\n"
         "for path, text in files.items():\n"
         "    (job / path).parent.mkdir(parents=True, exist_ok=True)\n"
         "    (job / path).write_text(text)\n"
-        "session = new_secure_session(_user_of(Path('lead@coord.org')), str(Path('lead@coord.org').resolve()))\n"
+        "session = new_secure_session(user_of(Path('lead@coord.org')), str(Path('lead@coord.org').resolve()))\n"
         "try:\n"
         "    number = session.submit_job(str(job))\n"
         "    print('meta', session.wait_for_job(number, timeout=60, poll_interval=0.5))\n"

@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nvflare.apis.controller_spec import Task
-from nvflare.apis.event_type import EventType
-from nvflare.apis.executor import Executor
-from nvflare.apis.impl.controller import Controller
-from nvflare.apis.shareable import Shareable
-
 from dsfr.engines import EngineError
 from dsfr.federation.fit import federated_fit
 from dsfr.federation.owner_site import OwnerSite
 from dsfr.federation.roster import Roster
 from dsfr.storage.bundles import MAX_BYTES
+
+try:
+    from nvflare.apis.controller_spec import Task
+    from nvflare.apis.event_type import EventType
+    from nvflare.apis.executor import Executor
+    from nvflare.apis.impl.controller import Controller
+    from nvflare.apis.shareable import Shareable
+except ImportError:  # NVFlare is an extra, and without it nothing here runs; the module itself can still be read
+    Executor = Controller = object
 
 TOPIC = "dsfr"
 READY = "ready"

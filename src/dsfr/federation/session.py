@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nvflare.fuel.flare_api.flare_api import new_secure_session
-
 from dsfr.federation.nvflare_components import ERROR, MODEL, job_files
 from dsfr.federation.roster import Roster
 
@@ -33,7 +31,7 @@ def submit_fit(
         for path, text in job_files(plan, sorted(roster.fingerprints), round_seconds).items():
             (job / path).parent.mkdir(parents=True, exist_ok=True)
             (job / path).write_text(text)
-        session = new_secure_session(_user_of(kit), str(kit.resolve()))
+        session = _open_session(kit)
         try:
             number = session.submit_job(str(job))
             meta = session.wait_for_job(number, timeout=seconds, poll_interval=0.5)
@@ -45,14 +43,23 @@ def submit_fit(
 
 def connected_owners(kit: Path) -> list[str]:
     """Names of the owners that are connected to the coordinator."""
-    session = new_secure_session(_user_of(kit), str(kit.resolve()))
+    session = _open_session(kit)
     try:
         return sorted(str(one.name) for one in session.get_connected_client_list())
     finally:
         session.close()
 
 
-def _user_of(kit: Path) -> str:
+def _open_session(kit: Path) -> Any:
+    try:
+        from nvflare.fuel.flare_api.flare_api import new_secure_session
+    except ImportError as error:
+        raise ImportError("federations need NVFlare: pip install 'dsfr[federation]'") from error
+    return new_secure_session(user_of(kit), str(kit.resolve()))
+
+
+def user_of(kit: Path) -> str:
+    """Name of the lead that a kit belongs to."""
     from cryptography.x509 import load_pem_x509_certificate
     from cryptography.x509.oid import NameOID
 
