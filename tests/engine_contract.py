@@ -18,8 +18,8 @@ import pytest
 from dsfr.engines import BaseEngine, EngineError, InProcessEngine
 from dsfr.engines.checkpoint.engine import with_checkpoint
 from dsfr.engines.gossip.residues import BYTES
-from dsfr.training import TASKS, make_shards, train
-from tests.tables import make_settings, make_table, owners_of
+from dsfr.training import TASKS, RangeScaling, make_shards, train
+from tests.tables import SumsAlone, make_settings, make_table, owners_of
 
 N_AGENTS = 3
 NAMES = [f"site-{number}" for number in range(N_AGENTS)]
@@ -36,9 +36,12 @@ class SumTraffic:
     number_bytes: int = 8
     between_agents: bool = False
     """Whether both ends of a message are agents."""
+    opening_rounds: int = 0
+    """Rounds before the first task."""
 
 
 TO_COORDINATOR = SumTraffic()
+MASKED = SumTraffic(number_bytes=32, opening_rounds=2)
 ALONG_TREE = SumTraffic(messages_up=N_AGENTS - 1, messages_down=N_AGENTS - 1, between_agents=True)
 BY_GOSSIP = SumTraffic(rounds=2, messages_up=2 * 4, messages_down=0, number_bytes=BYTES, between_agents=True)
 """On a path of three agents: two exchanges, each in both directions of two links."""
@@ -53,6 +56,8 @@ class Kind:
     """For checkpoints."""
     traffic: SumTraffic = TO_COORDINATOR
     checkpointed: bool = False
+    only_sums: bool = False
+    """Whether maxima and gathered contributions are refused."""
     numbers: Any = field(default_factory=count)
 
     def __call__(self, shards: dict, tasks: dict) -> Any:
@@ -141,11 +146,16 @@ def reductions_are_those_of_all_contributions(kind: Kind, seed: int) -> None:
     shards = shards_of(seed)
     engine, parts = kind(shards, TOYS), [contribution_of(shard, FACTOR) for shard in shards.values()]
     for _ in range(2):  # a second round may use a faster exchange
-        total, highest, gathered = (verb("mixed", FACTOR) for verb in (engine.sum, engine.max, engine.gather))
+        total = engine.sum("mixed", FACTOR)
         for name in parts[0]:
             stacked = np.stack([part[name] for part in parts])
             np.testing.assert_allclose(total[name], stacked.sum(axis=0), rtol=1e-12, atol=1e-12)
-            np.testing.assert_array_equal(highest[name], stacked.max(axis=0))
+            assert total[name].dtype == parts[0][name].dtype
+        if kind.only_sums:
+            continue
+        highest, gathered = engine.max("mixed", FACTOR), engine.gather("mixed", FACTOR)
+        for name in parts[0]:
+            np.testing.assert_array_equal(highest[name], np.stack([part[name] for part in parts]).max(axis=0))
             assert total[name].dtype == highest[name].dtype == parts[0][name].dtype
             for found, part in zip(gathered, parts, strict=True):
                 np.testing.assert_array_equal(found[name], part[name])
@@ -153,6 +163,11 @@ def reductions_are_those_of_all_contributions(kind: Kind, seed: int) -> None:
 
 def gather_omits_empty_contributions(kind: Kind, seed: int) -> None:
     engine = kind(shards_of(seed), TOYS)
+    if kind.only_sums:
+        for verb in (engine.max, engine.gather):
+            with pytest.raises(EngineError, match="'some' is refused: sums alone leave the owners"):
+                verb("some", {})
+        return
     assert [float(part["number"]) for part in engine.gather("some", {})] == [0.0, 2.0]
     assert engine.ledger.entries["some", "gather"].reveals_single_contributions
 
@@ -170,8 +185,9 @@ def memory_is_private_and_replaced_in_every_round(kind: Kind, seed: int) -> None
     engine = kind(shards_of(seed), TOYS)
     broadcasts = np.random.default_rng(seed).normal(size=(4, 2))
     for number, x in enumerate(broadcasts):
-        total = (engine.sum, engine.max)[number % 2]("remember", {"x": x})
-        times = (N_AGENTS, 1)[number % 2]
+        is_max = number % 2 == 1 and not kind.only_sums
+        total = (engine.max if is_max else engine.sum)("remember", {"x": x})
+        times = 1 if is_max else N_AGENTS
         assert total["calls"] == (number + 1) * times
         assert total["foreign"] == 0.0
         assert total["odd"] == (number % 2) * times  # kept for one call, then dropped
@@ -196,7 +212,8 @@ def the_ledger_counts_rounds_messages_and_bytes(kind: Kind, seed: int) -> None:
     assert set(entry.agents) == set(NAMES)
     if engine.has_coordinator:  # else learning the graph and agreement between ranks take rounds too
         assert entry.rounds == 4
-        assert engine.ledger.rounds == 4 + kind.checkpointed  # the checkpoint identifies the rows in its own round
+        # The checkpoint identifies the rows in its own round.
+        assert engine.ledger.rounds == 4 + kind.checkpointed + wanted.opening_rounds
     assert "long" in str(engine.ledger)
 
 
@@ -215,7 +232,7 @@ def errors_name_the_task_or_the_cause_and_later_rounds_work(kind: Kind, seed: in
         "not_finite": "NaN",
         "not_an_array": "only numpy arrays",
     }.items():
-        for verb in ("sum", "max"):
+        for verb in ("sum",) if kind.only_sums else ("sum", "max"):
             with pytest.raises((EngineError, ValueError, ZeroDivisionError), match=match):
                 getattr(engine, verb)(task, {})
     assert engine.sum("long", {"n": np.asarray(1)})["x"] == N_AGENTS
@@ -232,11 +249,22 @@ TRAININGS = [{"solver": "admm", "max_rounds": 6, "n_rules": 2}, {"solver": "few-
 
 def trainings_give_the_model_of_one_process(kind: Kind, seed: int) -> None:
     X, shards = real_shards(seed)
-    for chosen in TRAININGS:
-        settings = make_settings(seed=seed, **chosen)
-        expected, found = (train(make(shards, TASKS), settings) for make in (InProcessEngine, kind))
+    for settings in trainings(X, shards, seed, only_sums=kind.only_sums):
+        reference = SumsAlone if kind.only_sums else InProcessEngine
+        expected, found = (train(make(shards, TASKS), settings) for make in (reference, kind))
         np.testing.assert_allclose(found.predictor.predict(X), expected.predictor.predict(X), rtol=0, atol=1e-8)
         assert len(found.history) == len(expected.history)
+
+
+def trainings(X, shards, seed, *, only_sums):
+    """Settings of trainings; where sums alone leave the agents, with declared ranges."""
+    if not only_sums:
+        return [make_settings(seed=seed, **chosen) for chosen in TRAININGS]
+    scaling = RangeScaling(lower=X.min(axis=0), upper=X.max(axis=0), target_range=(0.0, 100.0))
+    return [make_settings(seed=seed, n_rules=2, scaling=scaling, **chosen) for chosen in SUMS_ALONE]
+
+
+SUMS_ALONE = [{"solver": "admm", "max_rounds": 6}, {"solver": "sums", "tune": "evidence"}, {"solver": "conjugate"}]
 
 
 def real_shards(seed):
@@ -302,13 +330,14 @@ def killed_rounds_resume_where_they_were(kind: Kind, seed: int) -> None:
 
 def a_killed_training_resumes_to_the_same_model(kind: Kind, seed: int) -> None:
     X, shards = real_shards(seed)
-    settings, folder = make_settings(seed=seed, **TRAININGS[0]), kind.new_folder()
+    settings, folder = trainings(X, shards, seed, only_sums=kind.only_sums)[0], kind.new_folder()
     expected = train(kind.make(shards, TASKS), settings)
     with suppress(Killed):
         train(with_checkpoint(mortal(kind.make(shards, TASKS), 9), folder, {}), settings)
     resumed = with_checkpoint(kind.make(shards, TASKS), folder, {}, resume=True)
     assert resumed.n_replayed == 8
     np.testing.assert_array_equal(train(resumed, settings).predictor.predict(X), expected.predictor.predict(X))
+    assert resumed.only_sums == kind.only_sums
 
 
 def every_agent_ends_with_the_model_of_the_coordinator(kind: Kind, seed: int) -> None:

@@ -53,6 +53,12 @@ def train_on(X, y, owners, *, serialize: bool = True, **settings):
     return train(engine, make_settings(**settings)), engine
 
 
+class SumsAlone(InProcessEngine):
+    """The reference of engines on which sums alone leave the agents."""
+
+    only_sums = True
+
+
 class Listener(InProcessEngine):
     """Keeps what was asked and answered in every sum."""
 

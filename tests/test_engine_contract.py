@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsfr.disclosure import protect, protected_tasks
 from dsfr.engines import BaseEngine, InProcessEngine
 from dsfr.engines.agent import make_agents
 from dsfr.engines.dask.engine import DaskEngine
@@ -19,7 +20,8 @@ from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.reduction import reduce_round
 from dsfr.storage.bundles import payload_bytes
 from tests import engine_contract as contract
-from tests.engine_contract import ALONG_TREE, BY_GOSSIP, LAWS, N_AGENTS, PATH, TO_COORDINATOR, Kind, laws_of
+from tests.disclosure.crypto import needs_cryptography
+from tests.engine_contract import ALONG_TREE, BY_GOSSIP, LAWS, MASKED, N_AGENTS, PATH, TO_COORDINATOR, Kind, laws_of
 from tests.mpi_jobs import MPIEXEC, TWO_MACHINES, program
 
 
@@ -76,7 +78,15 @@ def gossip(shards, tasks):
     return GossipEngine(shards, tasks, PATH if shards else {})
 
 
+def masked(shards, tasks):
+    """Pairwise masks over the messages of an in-process engine."""
+    needs_cryptography()
+    engine = InProcessEngine(shards, protected_tasks(tasks, masked=True), serialize=True)
+    return protect(engine, policy=False, masked=True)
+
+
 MAKERS = {
+    "masked": (masked, MASKED),
     "in-process": (InProcessEngine, TO_COORDINATOR),
     "serialised": (lambda shards, tasks: InProcessEngine(shards, tasks, serialize=True), TO_COORDINATOR),
     "network": (network, ALONG_TREE),
@@ -93,7 +103,7 @@ CASES = [
 
 def kind_of(name, checkpointed, folder, request=None):
     make, traffic = MAKERS[name] if name in MAKERS else (request.getfixturevalue("dask_engine"), TO_COORDINATOR)
-    return Kind(make, folder, traffic, checkpointed)
+    return Kind(make, folder, traffic, checkpointed, only_sums=name == "masked")
 
 
 @pytest.mark.parametrize(("name", "checkpointed", "law"), CASES)

@@ -162,6 +162,7 @@ OTHER = {
     "scaling__lower": [-100.0] * 3,
     "scaling__upper": [200.0] * 3,
     "scaling__target": "raw",
+    "scaling__target_range": [0.0, 100.0],
     "solver": Sums(tol=0.5, max_rounds=77),
     "solver__tol": 0.02,
     "solver__max_rounds": 4321,
@@ -296,6 +297,7 @@ def test_every_component_checks_all_its_arguments():
     """An argument without a rule would be a hole; those whose rule depends on another check it themselves."""
     own = {(InProcess, "topology"), (Dask, "client"), (RangeScaling, "lower"), (RangeScaling, "upper")}
     own |= {(FuzzyRules, "init")}
+    own |= {(RangeScaling, "target_range")}
     for family in COMPONENTS.values():
         for kind in family.choices.values():
             for entry in fields(kind):

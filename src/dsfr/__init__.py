@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dsfr.core.consensus.admm import RoundInfo as RoundInfo
     from dsfr.core.explain.rules import Rule as Rule
     from dsfr.core.solve.cholesky import SingularSystemError as SingularSystemError
+    from dsfr.disclosure import Policy as Policy
+    from dsfr.disclosure import PolicyError as PolicyError
     from dsfr.engines import Absence as Absence
     from dsfr.engines import Faults as Faults
     from dsfr.engines import InProcessEngine as InProcessEngine
@@ -68,6 +70,8 @@ _HOME = {
     "MPINetworkEngine": "dsfr.engines.mpi.network",
     "Model": "dsfr.model.model",
     "ModelFileError": "dsfr.model.file",
+    "Policy": "dsfr.disclosure",
+    "PolicyError": "dsfr.disclosure",
     "RangeScaling": "dsfr.training",
     "RobustScaling": "dsfr.training",
     "RoundInfo": "dsfr.core.consensus.admm",

@@ -10,7 +10,7 @@ import numpy as np
 
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
-from tests.tables import make_settings, make_table
+from tests.tables import SumsAlone, make_settings, make_table
 
 PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
 COUNTED = {"cluster_rows": "nearest", "membership_exponent": 1.0}
@@ -46,6 +46,8 @@ EVERY_KIND = [
     {**COUNTED, "solver": "admm"},
     {**COUNTED, "solver": "sums"},
     {**COUNTED, "solver": "few-rounds"},
+    {"solver": "sums", "declared": True, "only_sums": True},
+    {"relevance": "slopes", "tune": "evidence", "declared": True, "only_sums": True},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6
@@ -68,7 +70,8 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     """Train, and append all runs of tasks."""
     X, _, y = make_table(0, n_rows=45, n_features=n_features, n_labels=18)
     if told.pop("declared", False):
-        told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)))
+        target = (np.nanmin(y), np.nanmax(y))
+        told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)), target_range=target)
     owners = np.arange(len(y)) % 3
     if told.pop("repeated", False):
         X, y, owners = with_repetitions(X, y, owners)
@@ -83,7 +86,8 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
         return run
 
     tasks = {name: recorded(name, task) for name, task in TASKS.items()}
-    engine = InProcessEngine(shards, tasks, serialize=True, faults=faults)
+    kind = SumsAlone if told.pop("only_sums", False) else InProcessEngine
+    engine = kind(shards, tasks, serialize=True, faults=faults)
     engine.sum("identify", {})
     train(engine, make_settings(n_rules=2, max_rounds=6, **told))
     return engine

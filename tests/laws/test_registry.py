@@ -211,6 +211,7 @@ def test_duplicates_are_left_out_of_all_tasks_that_compute_with_rows_of_a_traini
         "drop_duplicates",
         "drop_matched",
         "measure",
+        "row_moments",
         "count_errors",
     }
     assert {call.task for call in all_calls() if "kept_rows" in call.memory} > {"score", "stack", "left_out_errors"}

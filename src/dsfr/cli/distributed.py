@@ -45,6 +45,7 @@ _OPTIONS = (
     ),
     click.option("--scheduler", metavar="ADDRESS", help="Scheduler of the dask cluster.  [default: a cluster here]"),
     click.option("--checkpoint", metavar="DIR", help="With --engine: write every round there, to resume after a kill."),
+    click.option("--policy", metavar="FILE", help="With --engine: disclosure control at every agent; or 'default'."),
     click.option("--resume", is_flag=True, help="Continue from the checkpoint, if there is one."),
 )
 

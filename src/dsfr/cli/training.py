@@ -24,7 +24,7 @@ SLOW_SECONDS = 1.0
 """Trainings that take longer show their time by stage."""
 METHOD_NAMES = ("auto", "sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 OPTION_GROUPS = {
-    "Data": ("target", "features", "ignore", "labels", "delimiter"),
+    "Data": ("target", "features", "ignore", "labels", "ranges", "delimiter"),
     "Method": ("method", "paper", "rules", "weight", "pairs", "ridge", "tune", "fuzzifier", "width_scale", "seed"),
     "Agents": (
         "agents",
@@ -37,6 +37,7 @@ OPTION_GROUPS = {
         "scheduler",
         "checkpoint",
         "resume",
+        "policy",
     ),
     "Output": ("output", "tensorboard"),
 }
@@ -154,6 +155,7 @@ def demo(seed: int, output: str) -> None:
     "--tol", type=float, metavar="X", help="Accuracy of clusters and weights.  [default: 1e-2 for auto, else 1e-4]"
 )
 @click.option("--max-rounds", type=int, metavar="N", help="Most rounds of clustering and of solving.  [default: 10000]")
+@click.option("--ranges", metavar="FILE", help="Declared ranges of all columns (TOML): nobody is asked for extremes.")
 @click.option("--topology", metavar="GRAPH", help=TOPOLOGY_HELP)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
@@ -174,7 +176,9 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     from dsfr.pipeline.options import FitOptions, make_estimator
     from dsfr.storage.atomic import check_writable
 
-    engine = EngineOptions(**{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume")})
+    engine = EngineOptions(
+        **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy")}
+    )
     fit_options = FitOptions(**options)
     make_estimator(fit_options, None)  # refuses incompatible options before anything is read
     if engine.engine is None:

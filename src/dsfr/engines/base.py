@@ -82,6 +82,11 @@ class BaseEngine(ABC):
         return True
 
     @property
+    def only_sums(self) -> bool:
+        """Whether sums alone leave the agents: maxima and gathered contributions are refused."""
+        return False
+
+    @property
     def deterministic(self) -> bool:
         """Whether a round that runs again gives the same result; a checkpoint needs it."""
         return True

@@ -45,6 +45,10 @@ class Engine(Protocol):
         """Whether one process receives the reductions and sends broadcasts; else every agent receives them."""
 
     @property
+    def only_sums(self) -> bool:
+        """Whether sums alone leave the agents: maxima and gathered contributions are refused."""
+
+    @property
     def ledger(self) -> Ledger:
         """Communication so far."""
 

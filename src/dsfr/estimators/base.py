@@ -67,7 +67,7 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         if agents is not None:
             raise ValueError('agents does not go with engine="dask", whose partitions are the agents: leave it out')
         shards = lazy_shards(X, y, checked_count(self.n_agents))
-        with lazy_engine(shards, where.client) as engine:
+        with lazy_engine(shards, where.client, where.policy) as engine:
             return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
 
     def fit_over(
@@ -94,6 +94,9 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         return self._train_over(engine, settings, list(engine.agents), Stopwatch())
 
     def _train_over(self, engine: Engine, settings: Settings, agents: list[str], watch: Stopwatch) -> Self:
+        policy = self.component("engine").policy
+        if policy is not None:
+            policy.check_columns(self._feature_names())
         training = train(engine, settings, self.on_round)
         self.fit_report_ = watch.report(training.n_samples + training.n_duplicates)
         self.ledger_ = engine.ledger

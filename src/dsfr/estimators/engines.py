@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dsfr.disclosure import Policy, protect, protected_tasks
 from dsfr.engines import Engine, Faults, Tasks, choose_engine
-from dsfr.training.component import Component, Rule, count, parameter
+from dsfr.training.component import TRUE_OR_FALSE, Component, Rule, count, parameter
 
 _FAULTS = Rule(lambda value: value is None or isinstance(value, Faults), "dsfr.Faults(...), or None for none")
+_POLICY = Rule(lambda value: value is None or isinstance(value, Policy), "dsfr.Policy(...), or None for none")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -20,6 +22,8 @@ class EngineChoice(Component):
     argument: ClassVar[str] = "engine"
     takes_dask_frames: ClassVar[bool] = False
     """Whether `fit` takes dask data frames, whose partitions are the agents."""
+
+    policy: Policy | None = parameter(None, _POLICY)
 
     def storable(self) -> EngineChoice:
         """The same choice with arguments that a file can hold."""
@@ -41,6 +45,11 @@ class InProcess(EngineChoice):
     min_agents : int, default=1
         A round with fewer agents in reach waits for more, and after long waiting is an error; so is one in which the
         messages of too many fail.
+    policy : Policy, default=None
+        Disclosure control at every agent, see `Policy`. It needs declared ranges, see `RangeScaling`.
+    masks : bool, default=False
+        Add random masks to contributions that cancel in sums alone. It needs declared ranges and the extra
+        ``federation``.
     """
 
     shorthand: ClassVar[str] = "in-process"
@@ -49,12 +58,17 @@ class InProcess(EngineChoice):
     faults: Faults | None = parameter(None, _FAULTS)
     min_agents: int = parameter(1, count(1, "a whole number >= 1, at most the number of agents"))
 
+    masks: bool = parameter(False, TRUE_OR_FALSE)
+
     def engine(self, shards: Mapping[str, Any], tasks: Tasks, seed: int, *, gossip: bool = False) -> Engine:
         """The engine over these agents; random graphs are drawn with ``seed``, sums go along a tree or by gossip."""
-        faults, least = self.faults, self.min_agents
-        return choose_engine(
+        faults, least, has_policy = self.faults, self.min_agents, self.policy is not None
+        if has_policy or self.masks:
+            tasks = protected_tasks(tasks, policy=self.policy, masked=self.masks)
+        engine = choose_engine(
             shards, tasks, topology=self.topology, seed=seed, faults=faults, min_agents=least, gossip=gossip
         )
+        return protect(engine, policy=has_policy, masked=self.masks)
 
     def storable(self) -> InProcess:
         """A graph becomes the list of its edges, a path its text."""
@@ -75,6 +89,8 @@ class Dask(EngineChoice):
     ----------
     client : distributed.Client, default=None
         Client of the cluster. None: the present client, else a cluster on this machine for the time of the fit.
+    policy : Policy, default=None
+        Disclosure control at every agent, see `Policy`. It needs declared ranges, see `RangeScaling`.
     """
 
     shorthand: ClassVar[str] = "dask"
@@ -84,7 +100,7 @@ class Dask(EngineChoice):
 
     def storable(self) -> Dask:
         """A client is not kept."""
-        return Dask()
+        return replace(self, client=None)
 
 
 def _node(node: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from dsfr.disclosure import Policy
 from dsfr.engines import Absence, Faults
 from dsfr.estimators.engines import EngineChoice
 from dsfr.training.component import Component, as_record, from_record
@@ -98,7 +99,7 @@ def read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
     """
     families = COMPONENTS.values()
     kinds: dict[str, type] = {kind.__name__: kind for family in families for kind in family.choices.values()}
-    kinds |= {kind.__name__: kind for kind in (Faults, Absence)}
+    kinds |= {kind.__name__: kind for kind in (Faults, Absence, Policy)}
     params = {name: from_record(value, kinds) for name, value in stored.items() if name != "estimator"}
     for name, family in COMPONENTS.items():
         value = params.get(name)

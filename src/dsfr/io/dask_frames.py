@@ -13,6 +13,8 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.compiled import worthwhile
+from dsfr.disclosure import Policy, protect, protected_tasks
+from dsfr.engines import BaseEngine
 from dsfr.engines.dask.cluster import cluster_client, import_dask
 from dsfr.engines.dask.engine import DaskEngine
 from dsfr.engines.dask.worker import LazyShard
@@ -87,19 +89,24 @@ def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str
 
 
 @contextmanager
-def lazy_engine(shards: dict[str, Any], client: Any = None) -> Iterator[DaskEngine]:
+def lazy_engine(shards: dict[str, Any], client: Any = None, policy: Policy | None = None) -> Iterator[BaseEngine]:
     """An engine over recipes, on the cluster of this or the default client, or on a temporary one of this machine."""
     _, distributed = import_dask()
+
+    def engine(client: Any) -> BaseEngine:
+        tasks = TASKS if policy is None else protected_tasks(TASKS, policy=policy)
+        return protect(DaskEngine(client, shards, tasks), policy=policy is not None, masked=False)
+
     if client is not None:
-        yield DaskEngine(client, shards, TASKS)
+        yield engine(client)
         return
     try:
         present = distributed.default_client()
     except ValueError:  # there is none
         with cluster_client() as client:
-            yield DaskEngine(client, shards, TASKS)
+            yield engine(client)
     else:
-        yield DaskEngine(present, shards, TASKS)
+        yield engine(present)
 
 
 def predict_lazily(model: Any, X: Any) -> Any:

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dsfr.engines import BaseEngine, choose_engine
+from dsfr.disclosure import Policy, protect, protected_tasks
+from dsfr.engines import BaseEngine, Tasks, choose_engine
 from dsfr.io.agent_files import Columns, read_movable, read_shards
 from dsfr.io.columns import TableError
 from dsfr.pipeline.processes import Processes
@@ -28,9 +29,11 @@ class EngineOptions:
     scheduler: str | None = None
     checkpoint: str | None = None
     resume: bool = False
+    policy: str | None = None
+    """A file of `Policy.read`, or "default"."""
 
     def __post_init__(self) -> None:
-        given = [name for name in ("scheduler", "checkpoint", "resume") if getattr(self, name)]
+        given = [name for name in ("scheduler", "checkpoint", "resume", "policy") if getattr(self, name)]
         if self.engine is None and given:
             options = ", ".join(f"--{name}" for name in given)
             raise TableError(f"{options} needs --engine ({', '.join(ENGINES)})")
@@ -38,6 +41,19 @@ class EngineOptions:
             raise TableError(f"--scheduler is for --engine dask, not for {self.engine}: leave it out")
         if self.resume and self.checkpoint is None:
             raise TableError("--resume needs the folder of the checkpoint: add --checkpoint DIR")
+
+    def protected(self) -> Tasks:
+        """The tasks of agents, behind the policy if there is one."""
+        return TASKS if self.policy is None else protected_tasks(TASKS, policy=read_policy(self.policy))
+
+    def protect(self, engine: BaseEngine) -> BaseEngine:
+        """The engine, with the coordinator's side of the policy if there is one."""
+        return protect(engine, policy=self.policy is not None, masked=False)
+
+
+def read_policy(given: str) -> Policy:
+    """The default policy, or that of a file."""
+    return Policy() if given == Policy.shorthand else Policy.read(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +70,8 @@ class FileAgents:
 @contextmanager
 def open_engine(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngine]:
     """A function that makes the engine from the settings of a training; engines end with the context."""
+    if options.policy is not None:
+        read_policy(options.policy).check_columns(agents.columns.features)
     with ENGINES[str(options.engine)](agents, options) as make_engine:
         yield partial(_with_checkpoint, make_engine, agents, options)
 
@@ -76,7 +94,8 @@ def _in_process(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngi
     def make_engine(settings: Settings) -> BaseEngine:
         wanted = {"topology": agents.topology, "seed": settings.seed}
         wanted["gossip"] = settings.solver.gossips
-        return choose_engine(shards, TASKS, **wanted, faults=None, min_agents=len(shards))
+        engine = choose_engine(shards, options.protected(), **wanted, faults=None, min_agents=len(shards))
+        return options.protect(engine)
 
     yield make_engine
 
@@ -90,8 +109,8 @@ def _dask(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngine]:
         raise TableError("--topology is not for --engine dask, whose workers are all connected: take --engine mpi")
     paths = {name: str(path.resolve()) for name, path in agents.files.items()}
     with cluster_client(options.scheduler) as client:
-        engine = file_engine(client, paths, TASKS, partial(read_movable, columns=agents.columns))
-        yield lambda settings: engine
+        engine = file_engine(client, paths, options.protected(), partial(read_movable, columns=agents.columns))
+        yield lambda settings: options.protect(engine)
 
 
 @contextmanager
@@ -112,10 +131,11 @@ def _mpi(agents: FileAgents, options: EngineOptions) -> Iterator[MakeEngine]:
         def links(names: Sequence[str]) -> Any:
             return make_topology(agents.topology, names, seed=settings.seed)
 
+        tasks = options.protected()
         if agents.topology is None:
-            return MPIEngine(read, TASKS, ranks=ranks)
+            return options.protect(MPIEngine(read, tasks, ranks=ranks))
         kind = MPIGossipEngine if settings.solver.gossips else MPINetworkEngine
-        return kind(read, TASKS, links, ranks=ranks)
+        return options.protect(kind(read, tasks, links, ranks=ranks))
 
     yield make_engine
 

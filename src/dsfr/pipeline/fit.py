@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from dsfr.model.model import Model
 from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
 from dsfr.pipeline.options import FitOptions, make_estimator
 from dsfr.pipeline.processes import Processes
+from dsfr.training import RangeScaling
 from dsfr.training.fit_report import FitReport
 
 OnRound: TypeAlias = Callable[[RoundInfo], None]
@@ -57,14 +59,42 @@ def fit_model(
     estimator = make_estimator(options, on_round)
     if engine.engine is None:
         rows = describe_table(data, options)
+        _declare_ranges(estimator, options, rows.feature_names)
         estimator.fit(replace(rows, labeled_only=options.needs_all_labels, on_rows=on_rows))
         errors = _errors(rows, estimator.model_)
     else:
         agents = describe_agents(str(data), options, processes)
+        _declare_ranges(estimator, options, agents.columns.features)
         with open_engine(agents, engine) as make_engine:
             estimator.fit_over(make_engine, agents.columns.features, agents.columns.target)
         errors = {}  # rows stay with their agents
     return FitOutcome(estimator.model_, estimator.ledger_, errors, estimator.fit_report_)
+
+
+def _declare_ranges(estimator: Any, options: FitOptions, features: Sequence[str]) -> None:
+    """Give the estimator the ranges of a file, if the options name one."""
+    if options.ranges is not None:
+        estimator.set_params(scaling=read_ranges(options.ranges, features, options.target))
+
+
+def read_ranges(path: str | Path, features: Sequence[str], target: str) -> RangeScaling:
+    """Declared ranges: a TOML file with the lowest and the highest value of every feature and of the target, by name.
+
+    Raises
+    ------
+    TableError
+        If the file is not TOML, or a column has no two numbers in it.
+    """
+    try:
+        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TableError(f"ranges {path} are not TOML: {error}") from None
+    for name in (*features, target):
+        ends = found.get(name)
+        if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, int | float) for end in ends):
+            raise TableError(f"ranges {path}: column {name!r} needs a line such as {name} = [0.0, 100.0]")
+    low, high = zip(*(found[name] for name in features), strict=True)
+    return RangeScaling(lower=low, upper=high, target_range=found[target])
 
 
 def describe_table(data: str | Path, options: FitOptions) -> Scan:

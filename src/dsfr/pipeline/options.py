@@ -54,6 +54,8 @@ class FitOptions:
     topology: str | None = None
     tol: float | None = None
     max_rounds: int | None = None
+    ranges: str | None = None
+    """A file of `read_ranges`."""
     seed: int = 0
     delimiter: str = ","
 

@@ -80,7 +80,9 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
             on_round(info)
 
     settings.solver.check_engine(engine)
-    n_duplicates = duplicates.agree_duplicates(engine, settings) if settings.merges_duplicates else 0
+    # Counts of duplicates single out rows, and so are not among the sums that may leave an agent alone.
+    merges = settings.merges_duplicates and not engine.only_sums
+    n_duplicates = duplicates.agree_duplicates(engine, settings) if merges else 0
     train_model = _train_mixture if settings.several_bases or settings.uncertainty else _train_single
     trained = train_model(engine, settings, history, observe)
     # Without a coordinator every agent has all sums, to the bit, and computes the same model: once stands for all.
@@ -165,7 +167,7 @@ def _agree_basis(
 ) -> tuple[survey.Population, Rules | Wavelets, Array, bool]:
     """Population, basis, shares of the rules, and whether clustering has converged (or was not asked to)."""
     if settings.basis == "wavelets":
-        population = survey.survey(engine, settings)
+        population = robust.agree_scaling(engine, settings)
         rng = np.random.default_rng([settings.seed, 0, Purpose.NODES])
         return population, Wavelets.draw(settings.n_nodes, len(population.ranges.low), rng), np.empty(0), True
     return settings.solver.agree_basis(engine, settings, observe)

@@ -85,6 +85,11 @@ class Checkpointed(BaseEngine):
         return self._engine.has_coordinator
 
     @property
+    def only_sums(self) -> bool:
+        """Whether sums alone leave the agents."""
+        return self._engine.only_sums
+
+    @property
     def n_replayed(self) -> int:
         """Number of rounds that the journal answers."""
         return len(self._replayed)

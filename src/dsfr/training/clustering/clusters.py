@@ -17,6 +17,7 @@ from dsfr.core.solve.lbfgs import LBFGS
 from dsfr.engines import Engine, EngineError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KEPT_WEIGHTING, KNOWN
+from dsfr.training.clustering.starts import drawn_start
 from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_SCALING, Population, has_ticket
 from dsfr.training.shard import Purpose, Shard
@@ -159,6 +160,8 @@ def _start(engine: Engine, settings: Settings, population: Population, variation
     if given is not None:
         engine.gather("start_centers", start_message(settings, NOBODY) | variation.message(population.ranges))
         return given
+    if engine.only_sums:
+        return drawn_start(engine, settings, population, variation)
     # A lone agent's rows are all rows: the steps that follow are its clustering, and the history shows them.
     max_steps = 0 if engine.n_agents == 1 else MAX_STEPS
     ticket = population.ticket

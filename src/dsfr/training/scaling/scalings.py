@@ -30,6 +30,11 @@ class Scaling(Component):
         """Ranges of the features that are known beforehand."""
         return None
 
+    @property
+    def declared_target(self) -> tuple[float, float] | None:
+        """Range of the target that is known beforehand."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RangeScaling(Scaling):
@@ -42,6 +47,9 @@ class RangeScaling(Scaling):
     target : {"standard", "raw"}, default="standard"
         Targets minus their mean, over their standard deviation, so that the ridge means the same for prices and for
         decibels; or as they are, as in the paper.
+    target_range : pair of float, default=None
+        Lowest and highest target, where they are known. Engines on which sums alone leave the agents need it, and
+        ``lower`` and ``upper``.
     """
 
     shorthand: ClassVar[str] = "range"
@@ -50,8 +58,17 @@ class RangeScaling(Scaling):
     upper: Any = None
     target: str = parameter("standard", one_of("standard", "raw"))
 
+    target_range: Any = None
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.target_range is not None:
+            ends = _vector(self.target_range)
+            if ends is None or len(ends) != 2 or not ends[0] < ends[1]:
+                raise ValueError(
+                    f"target_range={self.target_range!r} must be two finite numbers, the lowest and the highest target"
+                )
+            object.__setattr__(self, "target_range", tuple(ends.tolist()))
         bounds = self.lower, self.upper
         if all(bound is None for bound in bounds):
             return
@@ -83,6 +100,12 @@ class RangeScaling(Scaling):
         if self.lower is None:
             return None
         return Ranges(np.array(self.lower, dtype=np.float64), np.array(self.upper, dtype=np.float64))
+
+    @property
+    def declared_target(self) -> tuple[float, float] | None:
+        """The range of the target that was given."""
+        ends = self.target_range
+        return None if ends is None else (float(ends[0]), float(ends[1]))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
+from dsfr.core.clustering.normal_starts import RowMoments
 from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
@@ -37,6 +38,8 @@ MEASURED = {
     "ticket": COUNT,
 }
 """What `measure` contributes: without the ranges of features where these are declared."""
+
+NO_LABEL = "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
 
 FEW_ROWS, FEW_RULES = 2, 10
 """Rows per rule up to which there are too many rules: the width of such a cluster is the distance of two rows. Ten
@@ -68,6 +71,8 @@ class Population:
     def target_scale(self) -> float:
         """What targets are divided by."""
         return 1.0 if self.keeps_target else self.target.deviation
+    moments: RowMoments | None = None
+    """Mean and covariance of the scaled features, where start centers are drawn from them."""
 
 
 @task(
@@ -185,6 +190,7 @@ class FirstLook:
     target_origin: float
     target_unit: float
     ticket: float
+    moments: RowMoments | None = None
 
     def message(self) -> Bundle:
         """What `agree` needs to know."""
@@ -194,8 +200,10 @@ class FirstLook:
     def population(self, counted: Bundle) -> Population:
         """Complete with what `agree` has summed."""
         n, total, square = (float(counted[name]) for name in ("n_labeled", "target_total", "target_square"))
+        if n == 0.0:
+            raise ValueError(NO_LABEL)
         target = Moments(n, total, square, self.target_origin, self.target_unit)
-        return Population(self.ranges, target, float(counted["n_samples"]), self.ticket)
+        return Population(self.ranges, target, float(counted["n_samples"]), self.ticket, moments=self.moments)
 
 
 def first_look(engine: Engine, settings: Settings) -> FirstLook:
@@ -221,9 +229,7 @@ def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
         or there would be too many weights.
     """
     if seen["target_high"][0] == -LARGEST_FLOAT:
-        raise ValueError(
-            "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
-        )
+        raise ValueError(NO_LABEL)
     _check_targets(-float(seen["minus_target_low"][0]), float(seen["target_high"][0]))
     look = look_of(seen, _declared(settings, int(seen["n_features"])))
     _check_features(look.ranges)

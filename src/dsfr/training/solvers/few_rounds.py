@@ -70,6 +70,20 @@ class FewRounds(Solver):
         warn_of_many_rules(settings, population.n_samples)
         return population, rules, shares, True
 
+    def check_engine(self, engine: Engine) -> None:
+        """Refuse engines on which local centers cannot be gathered.
+
+        Raises
+        ------
+        ValueError
+            If sums alone leave the agents.
+        """
+        if engine.only_sums:
+            raise ValueError(
+                'solver="few-rounds" gathers the centers of every agent, and on this engine sums alone leave them: '
+                'take solver="sums"'
+            )
+
     def agree_weights(self, problem: Problem) -> Solution:
         """Weights from one round of summed statistics."""
         return summed_weights(problem)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
-from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm
+from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
 from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.ensemble import calibration, relevance, rule_bases
-from dsfr.training.scaling import robust, survey
+from dsfr.training.scaling import declared, robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
 from dsfr.training.tasks.registry import REGISTRY
@@ -19,8 +19,10 @@ MODULES = (
     duplicates,
     shared_rows,
     survey,
+    declared,
     robust,
     clusters,
+    starts,
     cluster_sums,
     dfcm,
     paper_dfcm,

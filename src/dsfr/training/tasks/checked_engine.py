@@ -49,6 +49,11 @@ class CheckedEngine:
         return bool(self._engine.has_coordinator)
 
     @property
+    def only_sums(self) -> bool:
+        """Whether sums alone leave the agents."""
+        return bool(self._engine.only_sums)
+
+    @property
     def ledger(self) -> Ledger:
         """What has been sent so far."""
         ledger: Ledger = self._engine.ledger

@@ -62,6 +62,7 @@ def _terms(n_features: int) -> int:
 
 _FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., int]]] = {
     "d+1": (("d",), lambda d: d + 1),
+    "d(d+1)/2": (("d",), lambda d: d * (d + 1) // 2),
     "2kd": (("k", "d"), lambda k, d: 2 * k * d),
     "p(p+1)/2": (("p",), lambda p: p * (p + 1) // 2),
     "t": (("d",), _terms),

@@ -1,0 +1,116 @@
+"""The rules of disclosure control and their defaults, all in this one file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from dsfr.training.component import Component, Rule, count, number, parameter
+
+_COLUMNS = Rule(
+    lambda value: value is None or (isinstance(value, tuple) and all(isinstance(name, str) for name in value)),
+    "a tuple of names of columns, or None for all",
+)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Policy(Component):
+    """What an owner lets out of its table. Every rule is checked by the owner, before anything leaves.
+
+    Parameters
+    ----------
+    min_rows : int, default=50
+        Fewest rows of an owner that takes part.
+    min_labels : int, default=5
+        Fewest labels of an owner that has any. Owners state their labels in whole multiples of it.
+    min_partners : int, default=2
+        Fewest other owners in a sum.
+    max_weights_per_label : float, default=1/3
+        Most weights of a rule base, or terms of a polynomial, for each label of all owners together. With more, sums
+        determine the labelled rows.
+    min_fuzzifier : float, default=1.05
+        Smallest fuzzifier. With smaller ones a cluster can be made of one row.
+    max_centers : int, default=64
+        Most clusters or rules.
+    min_mass : float, default=5
+        Smallest sum of memberships of an owner's rows in a cluster, and of firing strengths in a rule.
+    max_thresholds : int, default=33
+        Most thresholds per column and round at which rows are counted.
+    min_split : int, default=5
+        Fewest rows between two thresholds, unless there are none.
+    max_rounds : int, default=1000
+        Most rounds of one fit.
+    max_fits : int, default=20
+        Most fits on the same rows. Only owners that keep a journal can count them.
+    columns : tuple of str, default=None
+        Columns that may be used; None: all of the table.
+    """
+
+    argument: ClassVar[str] = "policy"
+    shorthand: ClassVar[str] = "default"
+
+    min_rows: int = parameter(50, count(1, "a whole number >= 1; 50 is usual"))
+    min_labels: int = parameter(5, count(1, "a whole number >= 1; 5 is usual"))
+    min_partners: int = parameter(2, count(0, "a whole number >= 0; with 0 or 1 a sum is no protection"))
+    max_weights_per_label: float = parameter(1 / 3, number(0, "a number > 0; 1/3 is usual"))
+    min_fuzzifier: float = parameter(1.05, number(1, "a number > 1; 1.05 is usual"))
+    max_centers: int = parameter(64, count(1, "a whole number >= 1"))
+    min_mass: float = parameter(5.0, number(0, "a number >= 0; 5 is usual", strict=False))
+    max_thresholds: int = parameter(33, count(1, "a whole number >= 1"))
+    min_split: int = parameter(5, count(1, "a whole number >= 1"))
+    max_rounds: int = parameter(1000, count(1, "a whole number >= 1"))
+    max_fits: int = parameter(20, count(1, "a whole number >= 1"))
+    columns: tuple[str, ...] | None = parameter(None, _COLUMNS)
+
+    def looser_than(self, other: Policy) -> list[str]:
+        """Names of the rules that are looser here than in another policy."""
+        return [entry.name for entry in fields(self) if _is_looser(entry.name, self, other)]
+
+    def check_columns(self, names: tuple[str, ...]) -> None:
+        """Refuse columns that are not on the list.
+
+        Raises
+        ------
+        ValueError
+            Naming them.
+        """
+        refused = [name for name in names if self.columns is not None and name not in self.columns]
+        if refused:
+            allowed = ", ".join(self.columns or ())
+            raise ValueError(f"policy rule 'columns': {', '.join(refused)} may not be used; allowed are {allowed}")
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The policy in a TOML file, which may tighten the defaults and not loosen them.
+
+        Raises
+        ------
+        ValueError
+            If a rule is not known, not valid, or looser than its default.
+        """
+        try:
+            found: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"policy {path} is not TOML: {error}") from None
+        unknown = sorted(set(found) - {entry.name for entry in fields(cls)})
+        if unknown:
+            raise ValueError(f"policy {path} has unknown rules {', '.join(unknown)}")
+        if isinstance(found.get("columns"), list):
+            found["columns"] = tuple(found["columns"])
+        policy = cls(**found)
+        looser = policy.looser_than(cls())
+        if looser:
+            shown = ", ".join(f"{name}={getattr(policy, name)!r}" for name in looser)
+            raise ValueError(
+                f"policy {path} is looser than the defaults in {shown}: a policy file can only tighten them"
+            )
+        return policy
+
+
+def _is_looser(name: str, one: Policy, other: Policy) -> bool:
+    ours, theirs = getattr(one, name), getattr(other, name)
+    if name == "columns":
+        return theirs is not None and (ours is None or not set(ours) <= set(theirs))
+    return bool(ours < theirs if name.startswith("min_") else ours > theirs)

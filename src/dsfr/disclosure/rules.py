@@ -1,0 +1,146 @@
+"""The rules that a task must keep: each looks at what was asked, or at what would leave, and names what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
+from dsfr.core.relevance.polynomial import Polynomial
+from dsfr.core.scaling.affine import scale_features
+from dsfr.disclosure.policy import Policy
+from dsfr.storage.bundles import Bundle
+from dsfr.training.shard import Shard
+from dsfr.training.tasks.messages import scaling_ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an owner is asked, and what it would answer."""
+
+    policy: Policy
+    shard: Shard
+    memory: Bundle
+    broadcast: Bundle
+    pooled_labels: int
+    """Labels of all owners together, as they have stated."""
+    contribution: Bundle
+    """Empty before the task has run."""
+
+
+DisclosureRule: TypeAlias = Callable[[Request], str | None]
+"""What is wrong, or None."""
+
+
+def fuzzifier(request: Request) -> str | None:
+    """Clusters are not hard ones."""
+    found = request.broadcast.get("fuzzifier", request.memory.get("fuzzifier"))
+    least = request.policy.min_fuzzifier
+    if found is not None and float(found) < least:
+        return f"a fuzzifier of {float(found)!r}, and min_fuzzifier is {least:g}"
+    return None
+
+
+def centers(request: Request) -> str | None:
+    """Clusters and rules are few."""
+    most = request.policy.max_centers
+    numbers = [array.shape[-2] for name, array in request.broadcast.items() if name.startswith(("centers", "starts"))]
+    if any(number > most for number in numbers):
+        return f"{max(numbers)} centers, and max_centers is {most}"
+    return None
+
+
+def weights(request: Request) -> str | None:
+    """Weights are few against labels."""
+    n_features = request.shard.n_features
+    numbers = [len(rules.centers) * (n_features + 1) for rules in _rule_bases(request.broadcast)]
+    numbers += [len(request.broadcast[name]) for name in ("weights", "consensus") if name in request.broadcast]
+    return _too_many(request, max(numbers, default=0), "weights")
+
+
+def terms(request: Request) -> str | None:
+    """Terms of a polynomial are few against labels."""
+    polynomial = Polynomial.of(request.shard.n_features)
+    return _too_many(request, polynomial.n_outputs if polynomial else 0, "terms of a polynomial")
+
+
+def no_wavelets(request: Request) -> str | None:
+    """Nodes of wavelets can be put on single rows."""
+    return "wavelets, which can be put on single rows; rules are allowed" if "dilations" in request.broadcast else None
+
+
+def cluster_mass(request: Request) -> str | None:
+    """No cluster is made of a few rows."""
+    return _too_light(request, request.contribution["mass"], "cluster")
+
+
+def rule_mass(request: Request) -> str | None:
+    """No rule covers a few rows alone."""
+    for rules in _rule_bases(request.broadcast):
+        problem = _too_light(request, _strength_sums(request, rules), "rule")
+        if problem is not None:
+            return problem
+    return None
+
+
+def thresholds(request: Request) -> str | None:
+    """Thresholds are few, and none splits off a few rows."""
+    columns = request.broadcast["thresholds"].swapaxes(0, 1).reshape(request.shard.n_features, -1)
+    for j, column in enumerate(columns):
+        values = np.concatenate([X[:, j] for X, _ in request.shard.batches()])
+        problem = _splits(request.policy, np.unique(column), values, f"column {j}")
+        if problem is not None:
+            return problem
+    targets = np.concatenate([y[~np.isnan(y)] for _, y in request.shard.batches()])
+    return _splits(request.policy, np.unique(request.broadcast["target_thresholds"]), targets, "the target")
+
+
+def _splits(policy: Policy, asked: Array, values: Array, where: str) -> str | None:
+    if len(asked) > policy.max_thresholds:
+        return f"{len(asked)} thresholds in {where}, and max_thresholds is {policy.max_thresholds}"
+    counts = np.bincount(np.searchsorted(asked, values, side="left"), minlength=len(asked) + 1)
+    smallest = int(counts[counts > 0].min(initial=policy.min_split))
+    if smallest < policy.min_split:
+        return f"thresholds that split off {smallest} rows in {where}, and min_split is {policy.min_split}"
+    return None
+
+
+def _too_many(request: Request, number: int, what: str) -> str | None:
+    share, labels = request.policy.max_weights_per_label, request.pooled_labels
+    if number <= share * labels * (1.0 + 1e-12):
+        return None
+    return (
+        f"{number} {what} for {labels} labels of all owners, and max_weights_per_label is {share:.3g}: at most "
+        f"{int(share * labels)}. Take fewer rules or features, or more labels"
+    )
+
+
+def _too_light(request: Request, masses: Array, what: str) -> str | None:
+    least = request.policy.min_mass
+    if (masses >= least).all():
+        return None
+    mass = float(masses.min())
+    return f"a {what} with a mass of {mass:.3g} of the own rows, and min_mass is {least:g}. Take fewer rules"
+
+
+def _rule_bases(broadcast: Bundle) -> Iterator[Rules]:
+    """All rule bases of a broadcast: one, or several with numbers."""
+    for suffix in ["", *(name.removeprefix("widths") for name in broadcast if name.startswith("widths_"))]:
+        named: dict[str, Any] = {
+            name: broadcast[name + suffix] for name in ("centers", "widths", "membership") if name + suffix in broadcast
+        }
+        if "centers" in named and "widths" in named:
+            yield Rules.of_arrays(named)
+
+
+def _strength_sums(request: Request, rules: Rules) -> Array:
+    """Sum of the firing strengths of every rule over the own rows; shape (k,)."""
+    ranges, total = scaling_ranges(request.memory, request.broadcast), np.zeros(len(rules.centers))
+    for X, _ in request.shard.batches():
+        for block in row_blocks(len(X)):
+            total += firing_strengths(scale_features(X[block], ranges), rules).sum(axis=0)
+    return total

@@ -1,0 +1,75 @@
+"""The owner's table of tasks: the rules that each must keep, or why it is refused; others are refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dsfr.disclosure.rules import (
+    DisclosureRule,
+    centers,
+    cluster_mass,
+    fuzzifier,
+    no_wavelets,
+    rule_mass,
+    terms,
+    thresholds,
+    weights,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRules:
+    """What is checked before a task runs and before its contribution leaves; or why it is refused."""
+
+    before: tuple[DisclosureRule, ...] = ()
+    after: tuple[DisclosureRule, ...] = ()
+    refused: str = ""
+
+
+def _refused(reason: str) -> TaskRules:
+    return TaskRules(refused=reason)
+
+
+_CLUSTERS = TaskRules((fuzzifier, centers), (cluster_mass,))
+_WEIGHTS = TaskRules((no_wavelets, centers, weights, rule_mass))
+_FUNCTIONS = TaskRules((no_wavelets, centers, rule_mass))
+_DUPLICATES = _refused("it counts single rows that repeat")
+_EXTREMES = _refused("it sends extremes of single rows: declare the ranges of features and target")
+_SINGLE = _refused("it sends centers of one owner's rows: start centers are drawn from the moments of all rows")
+_FACTORS = _refused("it hands the pooled system of the weights to every owner")
+
+TABLE: dict[str, TaskRules] = {
+    "identify": TaskRules(),
+    "row_moments": TaskRules(),
+    "agree": TaskRules(),
+    "count_below": TaskRules((thresholds,)),
+    "moments_within_limits": TaskRules(),
+    "start_objectives": TaskRules((fuzzifier, centers)),
+    "cluster_sums": _CLUSTERS,
+    "cluster_variances": _CLUSTERS,
+    "local_variances": _CLUSTERS,
+    "cluster_consensus": _CLUSTERS,
+    "statistics": _WEIGHTS,
+    "first_gradient": _WEIGHTS,
+    "weight_gradient": _WEIGHTS,
+    "prepare_weights": _WEIGHTS,
+    "weight_consensus": _WEIGHTS,
+    "polynomial_statistics": TaskRules((terms,)),
+    "square_slopes": _FUNCTIONS,
+    "compare": _FUNCTIONS,
+    "count_duplicates": _DUPLICATES,
+    "weigh_duplicates": _DUPLICATES,
+    "drop_duplicates": _DUPLICATES,
+    "mark_labels": _DUPLICATES,
+    "drop_matched": _DUPLICATES,
+    "measure": _EXTREMES,
+    "draw_ticket": _EXTREMES,
+    "start_centers": _SINGLE,
+    "local_clusters": _SINGLE,
+    "count_and_sum": _SINGLE,
+    "left_out_errors": _FACTORS,
+    "stack": _FACTORS,
+    "score": _FACTORS,
+    "count_errors": _refused("its thresholds are more than a policy allows, and single out errors of single rows"),
+}
+NOT_LISTED = _refused("it is not in the table of tasks")

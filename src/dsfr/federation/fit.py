@@ -1,0 +1,48 @@
+"""The coordinator's side of a federated fit: from settings and owners to a model file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from dsfr.disclosure import protect
+from dsfr.engines.checkpoint.engine import with_checkpoint
+from dsfr.federation.engine import Ask, FederationEngine
+from dsfr.federation.owner_site import plan_digest
+from dsfr.federation.roster import Roster
+from dsfr.io.agent_files import Columns
+from dsfr.model.model import Model
+from dsfr.pipeline.options import FitOptions, make_estimator
+from dsfr.training import RangeScaling, Settings
+
+SAVE_EVERY = 10
+"""Rounds between two snapshots of the owners' memories; later rounds run again if a fit is resumed."""
+
+
+def fit_plan(options: FitOptions, features: tuple[str, ...], ranges: RangeScaling) -> dict[str, Any]:
+    """All that a fit asks for, as owners are told before they agree to it."""
+    columns = Columns(features=features, target=options.target, exact=False, delimiter=options.delimiter)
+    chosen = {name: value for name, value in asdict(options).items() if value not in (None, ())}
+    declared = {"lower": list(ranges.lower), "upper": list(ranges.upper), "target": list(ranges.target)}
+    return {"columns": columns.to_json(), "options": chosen, "ranges": declared}
+
+
+def federated_fit(plan: Mapping[str, Any], roster: Roster, ask: Ask, run: str, checkpoints: Path) -> Model:
+    """Train over the owners of a roster; a fit of the same plan that was interrupted is resumed."""
+    columns = Columns.from_json(plan["columns"])
+    estimator = make_estimator(FitOptions(**plan["options"]), None)
+    estimator.set_params(scaling=RangeScaling(**plan["ranges"]))
+    folder = checkpoints / plan_digest(plan)
+
+    def make_engine(settings: Settings) -> Any:
+        owners = protect(FederationEngine(list(roster.fingerprints), ask, run, plan), policy=True, masked=True)
+        return with_checkpoint(owners, folder, dict(plan), resume=True, every=SAVE_EVERY)
+
+    estimator.fit_over(make_engine, columns.features, columns.target)
+    shutil.rmtree(folder, ignore_errors=True)
+    model: Model = estimator.model_
+    about = {"roster": dict(roster.fingerprints), "plan": plan_digest(plan), "masked": True}
+    return replace(model, training={**model.training, "federation": about})

@@ -1,0 +1,194 @@
+"""Kits by certificate requests: private keys never leave their site, and NVFlare's lax defaults are replaced."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+MODULE = "dsfr.federation.nvflare_components"
+KINDS = {"site": {"type": "client"}, "coordinator": {"type": "server"}, "lead": {"type": "admin", "role": "lead"}}
+"""Participants by our name for them."""
+CA, PROFILE = "ca", "project.yaml"
+
+
+class ProvisioningError(ValueError):
+    """NVFlare refused a step of provisioning; the message has its reason."""
+
+
+def nvflare(*arguments: str) -> str:
+    """Run a command of NVFlare in this process, which saves seconds of imports each; its output.
+
+    Raises
+    ------
+    ProvisioningError
+        If it fails.
+    """
+    try:
+        from nvflare.cli import run
+    except ImportError as error:
+        raise ImportError("federations need NVFlare: pip install 'dsfr[federation]'") from error
+    shown, given = io.StringIO(), sys.argv
+    sys.argv = ["nvflare", *arguments]
+    try:
+        with redirect_stdout(shown), redirect_stderr(shown):
+            run("nvflare")
+    except SystemExit as end:
+        if end.code:
+            raise ProvisioningError(shown.getvalue().strip()[-1000:]) from None
+    finally:
+        sys.argv = given
+    return shown.getvalue()
+
+
+def init_project(folder: Path, name: str, host: str, port: int) -> str:
+    """Make a project with its own certificate authority; the authority's fingerprint, to be told out of band."""
+    folder.mkdir(parents=True, exist_ok=False)
+    server = {"host": host, "fed_learn_port": port, "admin_port": port}
+    profile = {"name": name, "scheme": "grpc", "connection_security": "mtls", "server": server}
+    (folder / PROFILE).write_text(json.dumps(profile))  # JSON is YAML
+    nvflare("cert", "init", "--profile", str(folder / PROFILE), "-o", str(folder / CA))
+    return authority_fingerprint(folder / CA / "rootCA.pem")
+
+
+def authority_fingerprint(path: Path) -> str:
+    """Fingerprint of a certificate authority as NVFlare writes it."""
+    from dsfr.federation.roster import fingerprint_of
+
+    digits = fingerprint_of(path).upper()
+    return "SHA256:" + ":".join(digits[i : i + 2] for i in range(0, len(digits), 2))
+
+
+def request(folder: Path, project: str, name: str, organisation: str, kind: str, port: int | None = None) -> Path:
+    """Make a key, which stays in ``folder``, and a request for a certificate; the file to send to the project."""
+    participant: dict[str, Any] = {"name": name, "org": organisation, **KINDS[kind]}
+    if kind == "coordinator":
+        participant |= {"fed_learn_port": port, "admin_port": port}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    definition = folder.with_suffix(".yaml")
+    definition.write_text(json.dumps({"name": project, "participants": [participant]}))
+    nvflare("cert", "request", "-p", str(definition), "--out", str(folder))
+    return next(folder.glob("*.request.zip"))
+
+
+def approve(project: Path, request_file: Path, signed: Path) -> None:
+    """Sign a request with the project's certificate authority."""
+    profile = str(project / PROFILE)
+    nvflare("cert", "approve", "-c", str(project / CA), "--profile", profile, "--out", str(signed), str(request_file))
+
+
+def join(signed: Path, request_folder: Path, fingerprint: str, kit: Path) -> None:
+    """Make a kit from a signed request and the own key, and replace NVFlare's defaults in it."""
+    workspace = kit.with_name(f".{kit.name}-workspace")
+    workspace.mkdir()
+    try:
+        shutil.copyfile(signed, named := workspace / "kit.signed.zip")  # NVFlare insists on the ending
+        nvflare(
+            "package",
+            str(named),
+            "--request-dir",
+            str(request_folder),
+            "-w",
+            str(workspace),
+            "--fingerprint",
+            fingerprint,
+        )
+        made = next(path.parent for path in workspace.glob("*/prod_*/*/startup"))
+        shutil.move(made, kit)
+    finally:
+        shutil.rmtree(workspace, ignore_errors=True)
+    harden(kit)
+
+
+def harden(kit: Path) -> None:
+    """Replace defaults of a kit: own classes only, no code in jobs, no shell, no streamed logs, storage in the kit."""
+    for path in [kit, *kit.rglob("*")]:
+        path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
+    local = kit / "local"
+    default = local / "resources.json.default"
+    resources = json.loads(default.read_text())
+    resources |= {"class_list_enforcement_mode": "enforce", "allow_log_streaming": False}
+    resources["class_allow_list"] = [f"{MODULE}.FitController", f"{MODULE}.FitExecutor"]
+    resources["components"] = [
+        component for component in resources.get("components", []) if "log" not in str(component.get("id"))
+    ]
+    _keep_storage_inside(resources, kit.resolve() / "storage")
+    (local / "resources.json").write_text(json.dumps(resources, indent=2))
+    if (local / "authorization.json.default").is_file():
+        (local / "authorization.json").write_text(json.dumps(_AUTHORIZATION, indent=2))
+    for path in local.glob("resources.json"):
+        path.chmod(0o600)
+
+
+_NOTHING = {right: "none" for right in ("byoc", "shell_commands", "operate", "server-predeployed-flwr")}
+_AUTHORIZATION = {
+    "format_version": "1.0",
+    "permissions": {
+        "lead": {
+            "submit_job": "any",
+            "clone_job": "none",
+            "manage_job": "n:submitter",
+            "download_job": "n:submitter",
+            "view": "any",
+            **_NOTHING,
+        }
+    },
+}
+
+
+def _keep_storage_inside(resources: Any, folder: Path) -> None:
+    """Replace every path in NVFlare's temporary folder."""
+    if isinstance(resources, dict):
+        for name, value in resources.items():
+            if isinstance(value, str) and value.startswith("/tmp/nvflare/"):
+                resources[name] = str(folder / value.rpartition("/")[2])
+            else:
+                _keep_storage_inside(value, folder)
+    elif isinstance(resources, list):
+        for value in resources:
+            _keep_storage_inside(value, folder)
+
+
+def daemon_command(kit: Path) -> list[str]:
+    """The command that runs a kit's server or client in the foreground."""
+    is_server = (kit / "startup" / "fed_server.json").is_file()
+    name, module = (
+        ("fed_server.json", "server.server_train") if is_server else ("fed_client.json", "client.client_train")
+    )
+    settings = ["secure_train=true", "config_folder=config"]
+    if not is_server:
+        settings.append(f"uid={json.loads((kit / 'startup' / name).read_text())['client']['fqsn']}")
+    run = [sys.executable, "-m", f"nvflare.private.fed.app.{module}", "-m", str(kit.resolve()), "-s", name]
+    return [*run, "--set", *settings]
+
+
+def run_daemon(kit: Path) -> int:
+    """Run a kit's server or client until it ends or is interrupted; nothing of it stays behind."""
+    os.umask(0o077)
+    process = subprocess.Popen(daemon_command(kit), cwd=kit, start_new_session=True)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        stop_group(process)
+
+
+def stop_group(process: subprocess.Popen[Any], seconds: float = 10.0) -> None:
+    """End a daemon and the processes of its jobs."""
+    import signal
+
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+            process.wait(seconds)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue

@@ -1,0 +1,168 @@
+"""An owner that answers: every question is checked against run, round, consent and policy, and written to a journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dsfr.disclosure import Policy, PolicyError, protected_tasks
+from dsfr.disclosure.owner import STATE
+from dsfr.engines import EngineError
+from dsfr.engines.agent import Agent
+from dsfr.engines.checkpoint.memory import read_memory, write_memory
+from dsfr.federation.journal import AuditJournal
+from dsfr.federation.messages import LOAD, SAVE, Message
+from dsfr.federation.roster import Roster, SiteIdentity
+from dsfr.io.agent_files import Columns, read_shard
+from dsfr.storage.atomic import replacing
+from dsfr.storage.bundles import Bundle, payload_bytes, to_bytes
+from dsfr.training import TASKS
+
+CONFIGURATION = "dsfr.json"
+"""File in the folder ``local`` of a kit."""
+KEPT_MEMORIES = 3
+"""Memories of a fit that an owner keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteConfiguration:
+    """What an owner has decided; it is in its own kit and in no message."""
+
+    name: str
+    data: str
+    target: str
+    roster: str
+    policy: str | None = None
+    standing_consent: bool = False
+
+    @classmethod
+    def read(cls, kit: Path) -> SiteConfiguration:
+        """The configuration in a kit."""
+        path = kit / "local" / CONFIGURATION
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: start this site by `dsfr federation agent`")
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    def write(self, kit: Path) -> None:
+        """Write the configuration into a kit."""
+        with replacing(kit / "local" / CONFIGURATION) as file:
+            file.write(json.dumps(asdict(self), indent=2).encode())
+
+
+class OwnerSite:
+    """Answers the questions of a coordinator, as long as its own rules allow it."""
+
+    def __init__(self, kit: Path) -> None:
+        self._kit, self._configuration = kit, SiteConfiguration.read(kit)
+        self._policy = Policy() if self._configuration.policy is None else Policy.read(self._configuration.policy)
+        startup = kit / "startup"
+        roster = Roster.read(self._configuration.roster)
+        self._identity = SiteIdentity(self.name, startup / "client.crt", startup / "client.key", roster)
+        self.journal = AuditJournal(kit / "local" / "journal.jsonl")
+        self._agent: Agent | None = None
+        self._run, self._fit, self._number, self._answered = "", "", 0, (b"", b"")
+
+    @property
+    def name(self) -> str:
+        """Name of the owner."""
+        return self._configuration.name
+
+    def answer(self, data: bytes) -> bytes:
+        """The answer to a message.
+
+        Raises
+        ------
+        EngineError
+            If the owner refuses; the journal has the reason.
+        """
+        try:
+            message = Message.of(data)
+            if data == self._answered[0] and data:
+                return self._answered[1]  # the answer was lost on its way
+            answer = to_bytes(self._checked_answer(message))
+        except (EngineError, ValueError, OSError) as error:
+            self.journal.append("refused", reason=str(error)[:500])
+            kind = error if isinstance(error, EngineError) else EngineError(f"agent {self.name!r}: {error}")
+            raise kind from None
+        self._answered = data, answer
+        return answer
+
+    def _checked_answer(self, message: Message) -> Bundle:
+        if message.task == STATE and message.run != self._run:
+            self._begin(message)
+        if message.run != self._run or self._agent is None:
+            raise PolicyError(f"run {message.run!r} is not the one that was begun here")
+        if message.number != self._number + 1:
+            raise PolicyError(f"question {message.number} does not follow question {self._number} of this run")
+        self._number = message.number
+        if message.task in (SAVE, LOAD):
+            return self._remember(message)
+        contribution = self._agent.run(message.task, message.broadcast)
+        about = {name: list(array.shape) for name, array in contribution.items()}
+        size, digest = payload_bytes(contribution), sha256(to_bytes(contribution)).hexdigest()
+        self.journal.append(
+            "sent", run=self._run, number=message.number, task=message.task, arrays=about, bytes=size, digest=digest
+        )
+        return contribution
+
+    def _begin(self, message: Message) -> None:
+        """Admit a fit: its columns, the consent to it, and the number of fits before it."""
+        about = message.about
+        columns = Columns.from_json(str(about["columns"]))
+        if columns.target != self._configuration.target:
+            raise PolicyError(f"the target {columns.target!r} is not {self._configuration.target!r}, as agreed here")
+        self._policy.check_columns(columns.features)
+        self._fit = plan_digest(about)
+        self._check_consent(about)
+        path = Path(self._configuration.data)
+        fits = self.journal.count("fit", data=str(path))
+        if fits >= self._policy.max_fits:
+            raise PolicyError(
+                f"policy rule 'fits': {fits} fits on {path.name}, and max_fits is {self._policy.max_fits}"
+            )
+        shard = read_shard(self.name, path, columns)
+        self.journal.append(
+            "fit", run=message.run, plan=self._fit, data=str(path), policy=_digest(asdict(self._policy))
+        )
+        tasks = protected_tasks(TASKS, policy=self._policy, masked=True, identity=self._identity)
+        self._agent = Agent(self.name, shard, tasks, serialize=True)
+        self._run, self._number = message.run, 0
+
+    def _check_consent(self, about: Mapping[str, Any]) -> None:
+        """Refuse a fit that the owner has not agreed to; the journal then shows the plan."""
+        if self._configuration.standing_consent or self.journal.count("consent", plan=self._fit):
+            return
+        self.journal.append("asked", plan=self._fit, about=json.dumps(dict(about), sort_keys=True))
+        raise PolicyError(
+            f"{self.name} has not agreed to this fit: look at it with `dsfr federation audit`, and agree with "
+            f"`dsfr federation consent --kit KIT {self._fit}`"
+        )
+
+    def _remember(self, message: Message) -> Bundle:
+        """Save or load the own memory, which stays in the kit."""
+        assert self._agent is not None
+        number = int(message.about["number"])
+        folder = self._kit / "local" / "memories" / self._fit
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if message.task == LOAD:
+            self._agent.restore(read_memory(folder / f"{number:08d}"))
+            return {}
+        write_memory(folder / f"{number:08d}", self._agent.memory)
+        saved = sorted(folder.iterdir())
+        later = [path for path in saved if int(path.name) > number]  # of an earlier attempt
+        for path in (*later, *[path for path in saved if path not in later][:-KEPT_MEMORIES]):
+            path.unlink()
+        return {}
+
+
+def plan_digest(about: Mapping[str, Any]) -> str:
+    """Identifies what a fit asks for: settings, columns and ranges."""
+    return _digest(dict(about))[:16]
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,169 @@
+"""The policy: every task has rules, every refusal names rule and numbers, and files tighten the defaults only."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr import InProcess, Policy, PolicyError, RangeScaling, SFRRegressor, load
+from dsfr.disclosure import protect, protected_tasks
+from dsfr.disclosure.statements import Statement
+from dsfr.disclosure.table import TABLE
+from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
+from dsfr.training import TASKS, make_shards, train
+from dsfr.training.tasks.registry import REGISTRY
+from tests.tables import SumsAlone, make_settings, make_table
+
+SMALL = Policy(min_rows=10, min_mass=0.1)
+
+
+def declared(X, y):
+    low, high = np.nanmin(y), np.nanmax(y)
+    return RangeScaling(lower=X.min(axis=0), upper=X.max(axis=0), target_range=(low - 1.0, high + 1.0))
+
+
+def engine_of(X, y, owners, policy, **options):
+    shards = make_shards(X, y, np.asarray(owners))
+    return protect(InProcessEngine(shards, protected_tasks(TASKS, policy=policy), **options), policy=True, masked=False)
+
+
+def test_every_task_has_rules_or_a_reason():
+    assert TABLE.keys() == REGISTRY.keys(), "add new tasks to src/dsfr/disclosure/table.py: others are refused"
+    for name, rules in TABLE.items():
+        assert rules.refused or REGISTRY[name].verb == "sum", f"{name} is no sum, so it must be refused"
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 1000),
+    n_owners=st.integers(3, 5),
+    n_rules=st.integers(1, 4),
+    solver=st.sampled_from(["sums", "conjugate", "admm"]),
+    unlabeled=st.sampled_from(["icr", "graph", None]),
+    fuzzifier=st.sampled_from([1.1, 1.5, 2.0]),
+)
+def test_a_policy_that_is_kept_changes_nothing(seed, n_owners, n_rules, solver, unlabeled, fuzzifier):
+    X, _, y = make_table(seed, n_rows=200, n_features=2, n_labels=60)
+    owners = np.arange(len(y)) % n_owners
+    told = make_settings(
+        seed=seed, n_rules=n_rules, solver=solver, unlabeled=unlabeled, fuzzifier=fuzzifier, scaling=declared(X, y)
+    )
+    plain = train(SumsAlone(make_shards(X, y, owners), TASKS), told)
+    guarded = train(engine_of(X, y, owners, SMALL), told)
+    np.testing.assert_array_equal(guarded.predictor.predict(X), plain.predictor.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("policy", "match"),
+    [
+        (replace(SMALL, min_rows=41), "'rows': 40 own rows, and min_rows is 41"),
+        (replace(SMALL, min_labels=21), "'labels': 20 own labels, and min_labels is 21"),
+        (replace(SMALL, min_partners=3), "'partners': 2 partners, and at least 3"),
+        (replace(SMALL, max_weights_per_label=0.1), "'weights': 8 weights for 60 labels.*is 0.1: at most 6"),
+        (replace(SMALL, min_fuzzifier=1.2), "'fuzzifier': a fuzzifier of 1.1, and min_fuzzifier is 1.2"),
+        (replace(SMALL, max_centers=1), "'centers': 2 centers, and max_centers is 1"),
+        (replace(SMALL, min_mass=30.0), "'cluster_mass': a cluster with a mass of .* and min_mass is 30"),
+        (replace(SMALL, max_rounds=4), "'rounds': this is round 5 of the fit, and max_rounds is 4"),
+    ],
+    ids=lambda value: "" if isinstance(value, Policy) else value[1:10].strip("':"),
+)
+def test_each_refusal_names_rule_and_numbers(policy, match):
+    X, _, y = make_table(3, n_rows=120, n_labels=60)
+    y = np.where(np.arange(len(y)) < 60, 1.0 + X[:, 0], np.nan)
+    with pytest.raises(PolicyError, match=match):
+        train(
+            engine_of(X, y, np.arange(len(y)) % 3, policy),
+            make_settings(n_rules=2, solver="sums", fuzzifier=1.1, scaling=declared(X, y)),
+        )
+
+
+@pytest.mark.parametrize("task", [name for name, rules in TABLE.items() if rules.refused])
+def test_refused_tasks_are_refused_by_owners_even_if_the_coordinator_asks(task):
+    X, _, y = make_table(0)
+    guarded = engine_of(X, y, np.arange(len(y)) % 3, SMALL)
+    with pytest.raises(PolicyError, match=f"task '{task}' is refused: "):
+        guarded._engine.sum(task, {})
+    before = guarded.ledger.rounds
+    with pytest.raises(PolicyError, match=f"{task}.* is refused: "):
+        guarded.sum(task, {})
+    assert guarded.ledger.rounds == before, "the coordinator does not even send it"
+
+
+def test_nothing_leaves_before_owners_have_admitted_each_other():
+    X, _, y = make_table(0)
+    bare = InProcessEngine(make_shards(X, y, np.arange(len(y)) % 3), protected_tasks(TASKS, policy=SMALL))
+    with pytest.raises(PolicyError, match="owners have not admitted each other"):
+        bare.sum("identify", {})
+
+
+def test_labels_are_stated_in_multiples():
+    X, _, y = make_table(0, n_rows=120, n_labels=120)
+    y[7 * 3 :] = np.nan
+    bare = InProcessEngine(make_shards(X, y, np.arange(len(y)) % 3), protected_tasks(TASKS, policy=SMALL))
+    assert [Statement.of(part).labels for part in bare.gather("state_labels_and_key", {})] == [5, 5, 5]
+
+
+def test_a_sum_without_an_owner_is_not_used():
+    X, _, y = make_table(0)
+    away = Faults(absences=[Absence("1", 1, 1, task="row_moments")])
+    guarded = engine_of(X, y, np.arange(len(y)) % 3, SMALL, faults=away)
+    with pytest.raises(EngineError, match="1 did not take part in task 'row_moments'"):
+        train(guarded, make_settings(n_rules=1, scaling=declared(X, y)))
+
+
+def test_estimators_take_a_policy_and_the_model_file_keeps_it(tmp_path):
+    X, _, y = make_table(0, n_rows=240, n_labels=90)
+    model = SFRRegressor(
+        n_rules=3, n_agents=3, scaling=declared(X, y), engine=InProcess(policy=Policy()), random_state=0
+    )
+    path = model.fit(X, y).save(tmp_path / "model.dsfr")
+    assert load(path).settings["engine"]["policy"]["max_weights_per_label"] == pytest.approx(1 / 3)
+    allowed = InProcess(policy=Policy(columns=("x0", "x1")))
+    with pytest.raises(ValueError, match="'columns': x2 may not be used; allowed are x0, x1"):
+        model.set_params(engine=allowed).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"scaling": "range"}, "declare the ranges, scaling=RangeScaling"),
+        ({"scaling": "robust"}, "declare the ranges, scaling=RangeScaling"),
+        ({"solver": "few-rounds"}, 'few-rounds" gathers the centers.*take solver="sums"'),
+        ({"tune": "loo"}, "left_out_errors.*hands the pooled system of the weights to every owner"),
+        ({"uncertainty": True}, "score.*refused"),
+    ],
+)
+def test_settings_that_need_more_than_sums_are_refused_with_the_remedy(params, match):
+    X, _, y = make_table(0, n_rows=240, n_labels=90)
+    told = {"scaling": declared(X, y), "n_rules": 2, "n_agents": 3, **params}
+    with pytest.raises((ValueError, PolicyError), match=match):
+        SFRRegressor(engine=InProcess(policy=Policy()), **told).fit(X, y)
+
+
+def test_a_policy_file_tightens_and_never_loosens(tmp_path):
+    path = tmp_path / "policy.toml"
+    path.write_text("min_rows = 100\nmax_weights_per_label = 0.2\ncolumns = ['a', 'b']\n")
+    assert Policy.read(path) == Policy(min_rows=100, max_weights_per_label=0.2, columns=("a", "b"))
+    for text, match in {
+        "min_rows = 10": "looser than the defaults in min_rows=10",
+        "max_rounds = 5000": "looser than the defaults in max_rounds=5000",
+        "maximum = 3": "unknown rules maximum",
+        "min_rows = 'many'": "min_rows='many' must be a whole number",
+        "min_rows": "is not TOML",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(ValueError, match=match):
+            Policy.read(path)
+
+
+@given(st.data())
+def test_looser_is_found_for_every_rule(data):
+    name = data.draw(st.sampled_from([entry.name for entry in fields(Policy) if entry.name != "columns"]))
+    value = getattr(Policy(), name)
+    step = 1 if isinstance(value, int) else 0.01
+    up, down = replace(Policy(), **{name: value + step}), replace(Policy(), **{name: value - step})
+    tighter, looser = (up, down) if name.startswith("min_") else (down, up)
+    assert looser.looser_than(Policy()) == [name]
+    assert tighter.looser_than(Policy()) == []

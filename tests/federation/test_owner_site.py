@@ -1,0 +1,203 @@
+"""Owners answer what they agreed to, once, and write it down; everything else is refused and written down too."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dsfr import SFRRegressor
+from dsfr.disclosure.owner import ADMIT, STATE
+from dsfr.disclosure.statements import Statement, pack_statements
+from dsfr.engines import EngineError
+from dsfr.federation.fit import federated_fit, fit_plan
+from dsfr.federation.journal import AuditJournal, JournalError
+from dsfr.federation.messages import Message
+from dsfr.federation.owner_site import OwnerSite, SiteConfiguration, plan_digest
+from dsfr.federation.roster import Roster, fingerprint_of
+from dsfr.pipeline.options import FitOptions
+from dsfr.storage.bundles import from_bytes, to_bytes
+from dsfr.training import TASKS, make_shards
+from tests.disclosure.crypto import needs_cryptography
+from tests.federation.owners import FEATURES, RANGES, asking, make_kit, make_owners, table
+from tests.tables import SumsAlone
+
+needs_cryptography()
+
+
+def plan_of(**options):
+    return fit_plan(FitOptions(**{"target": "y", "rules": 3, "solver": "sums", **options}), FEATURES, RANGES)
+
+
+def in_process(X, y, n_owners, **params):
+    """The same fit with plain sums in this process."""
+    names = np.array(["a", "b", "c", "d", "e"])[np.arange(len(y)) % n_owners]
+    model = SFRRegressor(solver="sums", scaling=RANGES, random_state=0, **params)
+    return model.fit_over(lambda settings: SumsAlone(make_shards(X, y, names), TASKS), FEATURES, "y").model_
+
+
+@pytest.mark.parametrize("options", [{}, {"tune": "evidence"}, {"rules": 2, "method": "sfr-g"}])
+def test_a_federated_fit_gives_the_model_of_plain_sums(tmp_path, options):
+    X, y = table()
+    owners, roster = make_owners(tmp_path, X=X, y=y)
+    model = federated_fit(plan_of(**options), roster, asking(owners), "run", tmp_path / "checkpoints")
+    params = {"n_rules": options.get("rules", 3), "tune": options.get("tune")}
+    if options.get("method") == "sfr-g":
+        params["unlabeled"] = "graph"
+    expected = in_process(X, y, 3, **params)
+    assert np.abs(model.predict(X) - expected.predict(X)).max() <= 1e-8 * np.nanstd(y)
+    assert model.training["federation"]["roster"] == dict(roster.fingerprints)
+
+
+def test_a_killed_fit_resumes_from_the_owners_memories(tmp_path):
+    X, y = table()
+    owners, roster = make_owners(tmp_path, X=X, y=y)
+    expected = federated_fit(plan_of(), roster, asking(owners), "whole", tmp_path / "other")
+    left = iter(range(24))
+
+    def failing(data):
+        if next(left, None) is None:
+            raise EngineError("b did not answer")
+        return asking(owners)(data)
+
+    with pytest.raises(EngineError, match="b did not answer"):
+        federated_fit(plan_of(), roster, failing, "first", tmp_path / "checkpoints")
+    asked = []
+
+    def counting(data):
+        asked.append(Message.of(data).task)
+        return asking(again)(data)
+
+    again = {name: OwnerSite(tmp_path / f"kit-{name}") for name in owners}  # as after a restart
+    resumed = federated_fit(plan_of(), roster, counting, "second", tmp_path / "checkpoints")
+    assert "load_memory" in asked
+    assert "row_moments" not in asked
+    np.testing.assert_allclose(resumed.predict(X), expected.predict(X), rtol=0, atol=1e-9)
+
+
+def opened(tmp_path, **configuration):
+    owners, _ = make_owners(tmp_path, **configuration)
+    first = Message("run", 1, STATE, {}, plan_of()).to_bytes()
+    return owners, first, {name: from_bytes(owner.answer(first)) for name, owner in owners.items()}
+
+
+def admitted(tmp_path):
+    owners, _, found = opened(tmp_path)
+    second = Message("run", 2, ADMIT, pack_statements([Statement.of(part) for part in found.values()])).to_bytes()
+    for owner in owners.values():
+        owner.answer(second)
+    return owners
+
+
+ROUND = {"mask_round": np.asarray(1)}
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"", "not a bundle|header"),
+        (b"\x00" * 100, "header|bundle"),
+        (to_bytes({"x": np.zeros(1)}), "run, number, task and about"),
+        (Message("run", 4, "identify", ROUND).to_bytes(), "question 4 does not follow question 2"),
+        (Message("run", 2, "identify", ROUND).to_bytes(), "question 2 does not follow question 2"),
+        (Message("another", 3, "identify", ROUND).to_bytes(), "'another' is not the one that was begun"),
+        (Message("run", 3, "halve", ROUND).to_bytes(), "unknown task 'halve'"),
+        (Message("run", 3, "measure", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "refused"),
+        (Message("run", 3, "identify", {**ROUND, "x": np.zeros(2)}).to_bytes(), "'x' is not declared"),
+        (Message("run", 3, "row_moments", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "'low' is missing"),
+        ("text", "a message is bytes"),
+    ],
+)
+def test_unexpected_messages_are_refused_and_written_down(tmp_path, data, match):
+    owner = admitted(tmp_path)["a"]
+    with pytest.raises(EngineError, match=match):
+        owner.answer(data)
+    assert owner.journal.entries()[-1]["event"] == "refused"
+
+
+def test_a_lost_answer_is_sent_again_and_is_the_same(tmp_path):
+    owner = admitted(tmp_path)["a"]
+    message = Message("run", 3, "identify", ROUND).to_bytes()
+    assert owner.answer(message) == owner.answer(message)
+    assert owner.journal.count("sent", number=3) == 1
+
+
+def test_strangers_are_refused(tmp_path):
+    _, _, found = opened(tmp_path)
+    make_kit(tmp_path / "kit-eve", "c", whose="eve")
+    statements = {name: Statement.of(part) for name, part in found.items()}
+    configuration = SiteConfiguration.read(tmp_path / "kit-c")
+    configuration.write(tmp_path / "kit-eve")
+    eve = Statement.of(
+        from_bytes(OwnerSite(tmp_path / "kit-eve").answer(Message("run", 1, STATE, {}, plan_of()).to_bytes()))
+    )
+    forged = Statement(500, statements["c"].public_key, "c", statements["c"].signature)
+    for others, match in {
+        (statements["b"], eve): "certificate of 'c' is not that of the roster",
+        (statements["b"], forged): "statement of 'c' was not signed",
+        (statements["b"],): "the roster has .* take part|partners",
+    }.items():
+        owner = OwnerSite(tmp_path / "kit-a")
+        own = Statement.of(from_bytes(owner.answer(Message("run", 1, STATE, {}, plan_of()).to_bytes())))
+        with pytest.raises(EngineError, match=match):
+            owner.answer(Message("run", 2, ADMIT, pack_statements([own, *others])).to_bytes())
+
+
+def test_an_owner_agrees_first_and_to_this_fit_only(tmp_path):
+    owners, _ = make_owners(tmp_path, standing_consent=False)
+    owner = owners["a"]
+    with pytest.raises(EngineError, match="has not agreed to this fit"):
+        owner.answer(Message("run", 1, STATE, {}, plan_of()).to_bytes())
+    asked = [entry for entry in owner.journal.entries() if entry["event"] == "asked"]
+    assert json.loads(asked[0]["about"]) == json.loads(json.dumps(plan_of()))
+    owner.journal.append("consent", plan=asked[0]["plan"])
+    assert owner.answer(Message("run", 1, STATE, {}, plan_of()).to_bytes())
+    with pytest.raises(EngineError, match="has not agreed"):
+        owner.answer(Message("next", 1, STATE, {}, plan_of(rules=2)).to_bytes())
+    assert plan_digest(plan_of()) != plan_digest(plan_of(rules=2))
+
+
+def test_fits_are_counted_and_other_targets_and_columns_refused(tmp_path):
+    (tmp_path / "tight.toml").write_text("max_fits = 2\n")
+    owner = make_owners(tmp_path, policy=str(tmp_path / "tight.toml"))[0]["a"]
+    for number in range(2):
+        owner.answer(Message(f"run {number}", 1, STATE, {}, plan_of()).to_bytes())
+    with pytest.raises(EngineError, match=r"'fits': 2 fits on a.csv, and max_fits is 2"):
+        owner.answer(Message("run 2", 1, STATE, {}, plan_of()).to_bytes())
+    (tmp_path / "tight.toml").write_text("columns = ['a']\n")
+    owner = OwnerSite(tmp_path / "kit-a")
+    with pytest.raises(EngineError, match="'columns': b, c may not be used"):
+        owner.answer(Message("run 3", 1, STATE, {}, plan_of()).to_bytes())
+    with pytest.raises(EngineError, match="target 'z' is not 'y'"):
+        owner.answer(Message("run 4", 1, STATE, {}, plan_of(target="z")).to_bytes())
+
+
+@pytest.mark.parametrize("change", ["edit", "remove", "reorder", "cut"])
+def test_a_changed_journal_is_noticed(tmp_path, change):
+    journal = AuditJournal(tmp_path / "journal")
+    for number in range(5):
+        journal.append("sent", number=number)
+    assert [entry["number"] for entry in journal.entries()] == list(range(5))
+    lines = journal.path.read_text().splitlines()
+    if change == "edit":
+        lines[2] = lines[2].replace('"number": 2', '"number": 7')
+    elif change == "remove":
+        del lines[2]
+    elif change == "reorder":
+        lines[1], lines[2] = lines[2], lines[1]
+    else:
+        lines[3] = lines[3][:20]
+    journal.path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(JournalError, match=r"line \d (was changed|is damaged)"):
+        journal.entries()
+    assert (tmp_path / "journal").stat().st_mode & 0o077 == 0
+
+
+def test_a_roster_is_read_and_refused(tmp_path):
+    make_kit(tmp_path / "kit", "a")
+    path = tmp_path / "roster.toml"
+    path.write_text(f'a = "{fingerprint_of(tmp_path / "kit" / "startup" / "client.crt")}"\n')
+    assert list(Roster.read(path).fingerprints) == ["a"]
+    for text, match in {"": "needs a line", "a = 3": "needs a line", "a": "not TOML"}.items():
+        path.write_text(text)
+        with pytest.raises(ValueError, match=match):
+            Roster.read(path)
