@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,21 +68,21 @@ class Tree:
     """Rules of a growing tree, in the order in which they are printed."""
 
     leaves: tuple[Leaf, ...]
-    history: tuple[tuple[Bounds, ...], ...] = field(default=())
-    """Conditions of all rules, before every split."""
+    stages: tuple[tuple[Bounds, ...], ...] = (({},),)
+    """Conditions of all rules: of one rule, of two and so on, up to those of the leaves."""
+    splits: tuple[int, ...] = ()
+    """Number of the rule that was split, for every split; its parts take its place."""
 
-    @property
-    def stages(self) -> tuple[tuple[Bounds, ...], ...]:
-        """Conditions of all rules, of one rule, of two and so on."""
-        return (*self.history, tuple(leaf.bounds for leaf in self.leaves))
+    @classmethod
+    def root(cls) -> Tree:
+        """One rule without conditions."""
+        return cls((Leaf({}),))
 
     def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums]) -> Tree:
         """The same rules, of which some now have sums."""
         known = dict(zip(numbers, sums, strict=True))
-        leaves = (
-            Leaf(leaf.bounds, known.get(number, leaf.sums), leaf.prior) for number, leaf in enumerate(self.leaves)
-        )
-        return Tree(tuple(leaves), self.history)
+        leaves = (replace(leaf, sums=known.get(number, leaf.sums)) for number, leaf in enumerate(self.leaves))
+        return replace(self, leaves=tuple(leaves))
 
     def split(self, split: Split) -> Tree:
         """The tree with one rule replaced by its two parts."""
@@ -91,7 +91,15 @@ class Tree:
         line, _ = fit_lines(_matrix(leaf.sums.total), leaf.prior)
         parts = leaf.split(split.feature, split.ramp, line)
         leaves = (*self.leaves[: split.leaf], *parts, *self.leaves[split.leaf + 1 :])
-        return Tree(leaves, self.stages)
+        conditions = tuple(leaf.bounds for leaf in leaves)
+        return Tree(leaves, (*self.stages, conditions), (*self.splits, split.leaf))
+
+    def groups(self, n_rules: int) -> list[list[int]]:
+        """Numbers of the leaves that make up each rule of the stage of so many rules."""
+        grouped = [[number] for number in range(len(self.leaves))]
+        for place in reversed(self.splits[n_rules - 1 :]):
+            grouped[place : place + 2] = [grouped[place] + grouped[place + 1]]
+        return grouped
 
     def best_split(self, growth: Growth) -> Split | None:
         """The split of the largest gain that keeps to shared terms; None if none is worth it."""

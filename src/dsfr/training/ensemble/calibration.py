@@ -122,10 +122,10 @@ def calibrate(engine: Engine, population: Population, bases: Sequence[Base], sha
     if not sure:
         return Mixture(members)
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
-    return Mixture(members, _scores(engine, largest))
+    return Mixture(members, counted_scores(engine, largest))
 
 
-def _scores(engine: Engine, largest: float) -> Scores:
+def counted_scores(engine: Engine, largest: float) -> Scores:
     """Errors of all agents' labels by count, as finely as coverages may ask for."""
     scores = _counted(engine, np.linspace(0.0, largest, N_THRESHOLDS))
     if scores.counts[1] > scores.counts[-1] / 2.0:  # one is so far off that the others look alike
