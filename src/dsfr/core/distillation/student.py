@@ -21,7 +21,7 @@ from dsfr.core.scaling.affine import Ranges
 
 ROUNDING_PRICE = 0.001
 """Part of the teacher's mean squared error that the rounding of a line may add to it, about."""
-LIMIT_DIGITS = 200.0
+LIMIT_DIGITS = 50.0
 """Steps of the rounding, at least, between the limits of a feature."""
 
 

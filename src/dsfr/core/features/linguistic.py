@@ -81,6 +81,8 @@ class LinguisticRules:
             raise ValueError("its terms and features are not whole numbers")
         if len(features) and not (0 <= features.min() and features.max() < self.first_terms.shape[1]):
             raise ValueError("its ramps are of features that do not exist")
+        if not (np.isfinite(starts).all() and np.isfinite(ends).all()):
+            raise ValueError("its ramps are not finite")
         same = features[1:] == features[:-1]
         if not ((np.diff(features) >= 0).all() and (starts < ends).all() and (ends[:-1] <= starts[1:])[same].all()):
             raise ValueError("its ramps overlap or are out of order")

@@ -25,6 +25,7 @@ from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.component import Component, Rule, count, number, parameter
 from dsfr.training.distillation.edits import Edits
 from dsfr.training.distillation.fidelity import calibrate_student, measure, stage_squares
 from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
@@ -49,14 +50,30 @@ LEAST_ERROR = 1e-6
 """Mean squared error of a teacher at least, in variances of the target: digits beyond it do not matter."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudentSettings:
-    """What the student may be like; `RuleRegressor` documents each by the same name."""
+MOST_RULES = 20
+"""Rules that a student may have."""
 
-    max_rules: int = 5
-    max_conditions: int = 3
-    max_terms: int | None = None
-    tolerance: float = 0.01
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StudentSettings(Component):
+    """What the student may be like; `RuleRegressor` documents each by the same name.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting, its value and the rule that it breaks.
+    """
+
+    max_rules: int = parameter(
+        5,
+        Rule(
+            lambda value: count(1, "").holds(value) and value <= MOST_RULES,
+            f"a whole number from 1 to {MOST_RULES}; 3 to 7 are readable",
+        ),
+    )
+    max_conditions: int = parameter(3, count(0, "a whole number >= 0; 2 or 3 are readable"))
+    max_terms: int | None = parameter(None, count(0, "a whole number >= 0, or None", or_none=True))
+    tolerance: float = parameter(0.01, number(0, "a number >= 0; 0.01 is one per cent of the error", strict=False))
     edits: Edits = field(default_factory=Edits)
 
 
@@ -67,8 +84,6 @@ class Student:
     mixture: Mixture
     record: dict[str, Any]
     """Numbers for people: price, fidelity, the curve over numbers of rules; plain values, as JSON holds them."""
-    binary: tuple[int, ...]
-    """Features that have two values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,8 @@ class _Lesson:
     """Mean squared error of the teacher, in variances of the target."""
     has_labels: bool
     """Whether that was measured by leave-one-out."""
+    typical_row: list[float]
+    """Mean of all rows, within limits."""
 
 
 def distill(engine: Engine, training: Training, settings: StudentSettings) -> Student:
@@ -103,7 +120,9 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
         error = USUAL_ERROR * variance if measured is None else measured[0]
-        lesson = _Lesson(engine, units, target, settings, max(float(error), LEAST_ERROR), measured is not None)
+        means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
+        error = max(float(error), LEAST_ERROR)
+        lesson = _Lesson(engine, units, target, settings, error, measured is not None, means.tolist())
         if measured is not None and not _is_signal(*measured):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
@@ -196,9 +215,10 @@ def _finished(
         "teacher_error": float(np.sqrt(lesson.error)) * scale if lesson.has_labels else None,
         "teacher_rules": sum(member.predictor.basis.n_rules for member in training.mixture.members),
         "teacher_members": len(training.mixture.members),
+        "typical_row": lesson.typical_row,
         "max_rules": lesson.settings.max_rules,
         "curve": curve,
         "binary": list(binary),
     }
-    return Student(Mixture((Member(shown, 1.0),), scores), record, binary)
+    return Student(Mixture((Member(shown, 1.0),), scores), record)
 
