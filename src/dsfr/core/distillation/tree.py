@@ -12,6 +12,9 @@ from dsfr.core.distillation.lines import fit_lines, matrices
 from dsfr.core.distillation.split_sums import Candidates, Ramp, SplitSums
 from dsfr.core.features.linguistic import LinguisticRules
 
+EQUAL = 1e-9
+"""Relative difference of gains that count as equal."""
+
 Bounds = Mapping[int, tuple[Ramp | None, Ramp | None]]
 """Condition of a rule by feature: the ramp above which it holds and the ramp below which it holds."""
 
@@ -106,7 +109,8 @@ class Tree:
         used = ramps_by_feature([leaf.bounds for leaf in self.leaves])
         splits = [_best_of_leaf(number, leaf, growth, used) for number, leaf in enumerate(self.leaves)]
         found = [split for split in splits if split is not None]
-        return max(found, key=lambda split: split.gain) if found else None
+        most = max((split.gain for split in found), default=0.0)
+        return next((split for split in found if split.gain >= most * (1.0 - EQUAL)), None)
 
     def rules(self, n_features: int) -> LinguisticRules:
         """The conditions as rules over shared terms."""
@@ -130,7 +134,8 @@ def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[
     gains = whole - sum(fit_lines(part, line)[1] for part in parts)
     is_heavy = np.minimum(*(part[:, 0, 0] for part in parts)) >= growth.least_mass
     gains = np.where(is_heavy, gains, 0.0)
-    best = int(gains.argmax())
+    # The first of equal ones, so that the order in which sums were added does not decide.
+    best = int(np.flatnonzero(gains >= gains.max() * (1.0 - EQUAL))[0])
     c, _, _, ramp = possible[best]
     gain = float(gains[best])
     return Split(number, int(candidates.features[c]), ramp, gain) if gain > growth.least_gain else None

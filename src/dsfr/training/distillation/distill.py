@@ -38,7 +38,7 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-TERMS_PRICE = 0.005
+TERMS_PRICE = 0.01
 """Expected increase of the error that leaving out terms of lines may cost."""
 HIGH_PRICE = 0.05
 """Price above which it is said how many rules a lower one would take."""
@@ -129,8 +129,12 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
 
 
 def _is_signal(error: float, n_labeled: float) -> bool:
-    """Whether the teacher's leave-one-out error is below that of the mean of all other labels."""
-    return n_labeled > 2.0 and error < (n_labeled / (n_labeled - 1.0)) ** 2
+    """Whether the teacher explains more of the labels by leave-one-out than chance does.
+
+    The mean and the variance of the target are those of all labels, so the error of the mean is 1. A label that is left
+    out changes the mean square by about ``1/n``: a smaller gain is none.
+    """
+    return error < 1.0 - 1.0 / n_labeled
 
 
 def _constant(lesson: _Lesson, training: Training) -> Student:
