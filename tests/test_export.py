@@ -149,7 +149,10 @@ def predict_linguistic_fml(data, X):
     variables = root.findall("f:knowledgeBase/f:fuzzyVariable", ns)
     order = [variable.get("name") for variable in variables]
     X = np.column_stack(
-        [np.clip(x, float(v.get("domainleft")), float(v.get("domainright"))) for x, v in zip(X.T, variables, strict=True)]
+        [
+            np.clip(x, float(v.get("domainleft")), float(v.get("domainright")))
+            for x, v in zip(X.T, variables, strict=True)
+        ]
     )
     shapes = {term.get("name"): term[0] for variable in variables for term in variable}
     lines = {

@@ -14,7 +14,10 @@ from tests import card_reader
 
 seeds = st.integers(0, 10_000)
 names = st.lists(
-    st.one_of(st.sampled_from(["age", "mean radius", "x.1", "a is b", "1st", 'quo"te', "or", "a\nb", "a + 2*b"]), st.text(min_size=1, max_size=8)),
+    st.one_of(
+        st.sampled_from(["age", "mean radius", "x.1", "a is b", "1st", 'quo"te', "or", "a\nb", "a + 2*b"]),
+        st.text(min_size=1, max_size=8),
+    ),
     min_size=3,
     max_size=3,
     unique=True,

@@ -36,7 +36,9 @@ def words_of(edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Seque
     }
 
 
-def _checked(edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Sequence[str]) -> dict[int, Mapping[str, Any]]:
+def _checked(
+    edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Sequence[str]
+) -> dict[int, Mapping[str, Any]]:
     if edits is None:
         return {}
     if not isinstance(edits, Mapping):

@@ -9,10 +9,11 @@ import numpy as np
 
 from dsfr.core.explain.rules import Rule
 from dsfr.core.features.membership import Gaussian
-from dsfr.export.fml_linguistic import linguistic_fml
 from dsfr.export.fml_elements import AND_BY_PRODUCT, NAMESPACE, Identifiers, clause
+from dsfr.export.fml_linguistic import linguistic_fml
 from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
+
 
 def to_fml(model: Model) -> bytes:
     """The model in the Fuzzy Markup Language, sets as ``exp(-(x - c)^2 / (2 s^2))``, lines with the constant first.

@@ -26,7 +26,9 @@ def linguistic_fml(model: Model) -> bytes:
     knowledge = ET.SubElement(system, "knowledgeBase")
     sets = [_variable(knowledge, ids, name, card, j) for j, name in enumerate(names[:-1])]
     lines = _lines(knowledge, ids, names[-1], card)
-    base = ET.SubElement(system, "tskRuleBase", {"name": ids.new("rules"), "activationMethod": "PROD", **AND_BY_PRODUCT})
+    base = ET.SubElement(
+        system, "tskRuleBase", {"name": ids.new("rules"), "activationMethod": "PROD", **AND_BY_PRODUCT}
+    )
     for k, line in enumerate(lines):
         named = {"name": ids.new(f"rule {k + 1}"), "connector": "and", "weight": "1.0", **AND_BY_PRODUCT}
         rule = ET.SubElement(base, "tskRule", named)

@@ -20,8 +20,8 @@ from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_rules, width_scales
 from dsfr.model.file import read_model_file, write_model_file
-from dsfr.model.student import student_card, student_contributions
 from dsfr.model.simplification import Simplification, simplify
+from dsfr.model.student import student_card, student_contributions
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,16 @@ def student_card(model: Model) -> Card:
         outputs=tuple(map(float, record.get("outputs", np.zeros(rules.n_rules)))),
         notes=tuple(notes_of(record, rules.n_rules)),
     )
+
+
+def prescriptions(model: Model) -> dict[str, dict[str, Any]]:
+    """Thresholds and words of the features with conditions, as `RuleRegressor` takes them in ``edits``."""
+    card = student_card(model)
+    return {
+        card.feature_names[j]: {"thresholds": [list(ramp) for ramp in ramps], "words": list(card.terms[j])}
+        for j in range(len(card.feature_names))
+        if (ramps := card.rules.ramps_of(j))
+    }
 
 
 def student_contributions(model: Model, x: Array) -> Contributions:

@@ -164,9 +164,7 @@ def _rounded_line(local: Array, line: Array, columns: IntArray, units: Units, er
     return weights
 
 
-def _same_line(
-    conditions: Sequence[Bounds], weights: Sequence[Array]
-) -> tuple[int, int, Bounds] | None:
+def _same_line(conditions: Sequence[Bounds], weights: Sequence[Array]) -> tuple[int, int, Bounds] | None:
     """Two rules of the same line that are neighbors along one feature, and the conditions of both together."""
     for i, first in enumerate(conditions):
         for j, second in enumerate(conditions):

@@ -79,14 +79,16 @@ class LinguisticRules:
         counted = np.concatenate([features, self.first_terms.ravel(), self.last_terms.ravel()])
         if not (np.isfinite(counted).all() and (counted == np.floor(counted)).all()):
             raise ValueError("its terms and features are not whole numbers")
-        if len(features) and not (0 <= features.min() and features.max() < self.first_terms.shape[1]):
+        if len(features) and not (features.min() >= 0 and features.max() < self.first_terms.shape[1]):
             raise ValueError("its ramps are of features that do not exist")
         if not (np.isfinite(starts).all() and np.isfinite(ends).all()):
             raise ValueError("its ramps are not finite")
         same = features[1:] == features[:-1]
         if not ((np.diff(features) >= 0).all() and (starts < ends).all() and (ends[:-1] <= starts[1:])[same].all()):
             raise ValueError("its ramps overlap or are out of order")
-        if not ((self.first_terms >= 0) & (self.first_terms <= self.last_terms) & (self.last_terms < self.n_terms)).all():
+        if not (
+            (self.first_terms >= 0) & (self.first_terms <= self.last_terms) & (self.last_terms < self.n_terms)
+        ).all():
             raise ValueError("its rules use terms that do not exist")
 
     @property

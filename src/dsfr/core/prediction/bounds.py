@@ -76,7 +76,11 @@ def _weights_fit(predictor: Predictor) -> bool:
         farthest = np.minimum(np.maximum(np.abs(limits.low), np.abs(limits.high)), MAX_SCALED)
     ramps = np.concatenate([predictor.basis.ramp_starts, predictor.basis.ramp_ends])
     with np.errstate(over="ignore"):
-        return _at_most(ramps, MAX_UNIT) and _at_most(lines[:, 0], MAX_ERROR) and _at_most(lines[:, 1:] * farthest, MAX_ERROR)
+        return (
+            _at_most(ramps, MAX_UNIT)
+            and _at_most(lines[:, 0], MAX_ERROR)
+            and _at_most(lines[:, 1:] * farthest, MAX_ERROR)
+        )
 
 
 def check_mixture(mixture: Mixture) -> None:

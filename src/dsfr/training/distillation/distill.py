@@ -162,7 +162,9 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
         curve, lines = _curve(lesson, grown)
     k = chosen_number([entry["price"] for entry in curve], settings.max_rules, settings.tolerance)
     merged = grown.sums.merged(grown.tree.groups(k))
-    predictor = rounded_predictor(grown.tree.stages[k - 1], merged, lines[k - 1], columns.features, lesson.units, lesson.error)
+    predictor = rounded_predictor(
+        grown.tree.stages[k - 1], merged, lines[k - 1], columns.features, lesson.units, lesson.error
+    )
     return _finished(lesson, predictor, training, curve, tuple(binary), is_signal=True)
 
 
@@ -225,4 +227,3 @@ def _finished(
         "binary": list(binary),
     }
     return Student(Mixture((Member(shown, 1.0),), scores), record)
-

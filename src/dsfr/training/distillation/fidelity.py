@@ -183,9 +183,7 @@ def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) 
     )
 
 
-def stage_squares(
-    engine: Engine, grown: Grown, lines: Array, target: Bundle
-) -> tuple[Array, float]:
+def stage_squares(engine: Engine, grown: Grown, lines: Array, target: Bundle) -> tuple[Array, float]:
     """Sums of squared leave-one-out errors of students of several numbers of rules, and the number of labels.
 
     ``lines`` has the lines of all leaves, for every number of rules; shape (z, k, u + 1).

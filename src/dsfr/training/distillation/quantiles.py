@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.distillation.knots import N_THRESHOLDS, first_thresholds, is_two_valued, knots_of, padded, second_thresholds
+from dsfr.core.distillation.knots import (
+    N_THRESHOLDS,
+    first_thresholds,
+    is_two_valued,
+    knots_of,
+    padded,
+    second_thresholds,
+)
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.quantiles import counts_below
 from dsfr.engines import Engine
