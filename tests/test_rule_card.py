@@ -13,14 +13,9 @@ from dsfr.core.scaling.affine import Ranges
 from tests import card_reader
 
 seeds = st.integers(0, 10_000)
+odd_names = ["age", "mean radius", "x.1", "a is b", "1st", 'quo"te', "or", "a\nb", "a + 2*b"]
 names = st.lists(
-    st.one_of(
-        st.sampled_from(["age", "mean radius", "x.1", "a is b", "1st", 'quo"te', "or", "a\nb", "a + 2*b"]),
-        st.text(min_size=1, max_size=8),
-    ),
-    min_size=3,
-    max_size=3,
-    unique=True,
+    st.one_of(st.sampled_from(odd_names), st.text(min_size=1, max_size=8)), min_size=3, max_size=3, unique=True
 )
 
 
@@ -155,7 +150,7 @@ def test_a_plane_is_one_rule():
 
 
 def test_two_valued_features_are_named_by_their_values():
-    X, y, known = table(1, n=400, n_labels=150)
+    X, _, known = table(1, n=400, n_labels=150)
     known[:150] = 30.0 * (X[:150, 2] == 2) * X[:150, 0] + X[:150, 0]
     text = str(RuleRegressor(random_state=0).fit(X, known).rules_)
     assert "x2 is 1: below 1 fully, above 2 not at all" in text

@@ -83,7 +83,7 @@ def demo(seed: int, output: str) -> None:
         "dsfr fit houses.parquet --target price --agent-column region -o houses.dsfr",
         "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
-        "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized --method sfr-icr -o load.dsfr",
+        "dsfr fit sensors.csv --target load --method sfr-icr --agents 20 --topology ring -o load.dsfr",
         "mpiexec -n 5 dsfr fit --engine mpi 'site-{rank}.parquet' --target y -o model.dsfr",
         "dsfr fit --engine dask --scheduler tcp://head:8786 'data/*.parquet' --target y -o model.dsfr",
     ),
@@ -204,7 +204,8 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="COVERAGE",
-    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --method rules and auto).",
+    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --method rules "
+    "and auto).",
 )
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:

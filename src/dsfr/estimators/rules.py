@@ -174,7 +174,8 @@ class RuleRegressor(DistributedRegressor):
                 raise ValueError(
                     f"teacher has {name}={getattr(teacher, name)!r}: give {name} to RuleRegressor, which trains both"
                 )
-        return clone(teacher)
+        copied: SFRRegressor = clone(teacher)
+        return copied
 
     def _settings(self, seed: int) -> Settings:
         StudentSettings(**{name: getattr(self, name) for name in OWN})  # refuses what is wrong before anything runs

@@ -29,6 +29,7 @@ class Identifiers:
 
 
 def clause(parent: ET.Element, kind: str, variable: str, term: str) -> None:
-    clause = ET.SubElement(parent, kind)
-    ET.SubElement(clause, "variable").text = variable
-    ET.SubElement(clause, "term").text = term
+    """Add that a variable is a term."""
+    made = ET.SubElement(parent, kind)
+    ET.SubElement(made, "variable").text = variable
+    ET.SubElement(made, "term").text = term

@@ -52,7 +52,7 @@ class JointSums:
         return JointSums(gram, member @ self.moment, self.square)
 
     def local(self, rule: int) -> Array:
-        """Sums weighted by the strength of one rule, as `fit_lines` takes them; the square of the teacher is not known."""
+        """Sums weighted by the strength of one rule, as `fit_lines` takes them, without the square of the teacher."""
         p = self.moment.shape[1]
         sums = np.zeros((p + 1, p + 1))
         sums[:-1, :-1] = self.gram[rule].sum(axis=1)
@@ -126,7 +126,7 @@ def rounded_predictor(
     """The rules in the units of the data, with as many digits as matter; rules of the same line become one."""
     n_features, shares = len(units.ranges.low), sums.masses / sums.masses.sum()
     weights = [_rounded_line(sums.local(k), lines[k], columns, units, error) for k in range(len(lines))]
-    conditions = [dict(bounds) for bounds in stage]
+    conditions: list[Bounds] = list(stage)
     merged_shares = shares.tolist()
     while (pair := _same_line(conditions, weights)) is not None:
         i, j, joined = pair

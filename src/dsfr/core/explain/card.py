@@ -101,7 +101,7 @@ class Card:
         if len(self) == 1:
             return f"{target} is predicted by one rule without conditions."
         return (
-            f"{target} is predicted by {len(self)} rules: the sum of their lines, each times the strength of its rule.\n"
+            f"{target} is predicted by {len(self)} rules: the sum of their lines, each times the rule's strength.\n"
             "The strength of a rule is the product of the degrees to which its conditions hold. Strengths sum to 1."
         )
 

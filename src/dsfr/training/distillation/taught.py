@@ -51,7 +51,8 @@ def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 @task(
     verb="sum",
     stage="distillation",
-    reveals="How well the labels of others predict the agent's: a squared leave-one-out error. With `uncertainty=True`.",
+    reveals="How well the labels of others predict the agent's: a squared leave-one-out error. With "
+    "`uncertainty=True`.",
     broadcast=MIXTURE_WITH_FACTORS,
     contributes={"square": SCORE, "n_labeled": COUNT},
     needs=("seed",),
