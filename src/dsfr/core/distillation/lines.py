@@ -42,7 +42,7 @@ def fit_lines(sums: Array, prior: Array | None) -> tuple[Array, Array]:
     diagonal = penalties(sums[..., 0, 0], gram.shape[-1], has_parent=prior is not None)
     start = np.zeros(gram.shape[-1]) if prior is None else prior
     system = gram + diagonal[..., None] * np.eye(gram.shape[-1])
-    lines: Array = np.linalg.solve(system, (moment + diagonal * start)[..., None])[..., 0]
+    lines = np.linalg.solve(system, (moment + diagonal * start)[..., None])[..., 0].astype(np.float64)
     return lines, distance(lines, gram, moment, square)
 
 
