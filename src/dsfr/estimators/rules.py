@@ -132,7 +132,7 @@ class RuleRegressor(DistributedRegressor):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep``, also those of engine and teacher, such as ``teacher__n_rules``."""
         params = super().get_params(deep)
-        if deep and self.teacher is not None:
+        if deep and isinstance(self.teacher, SFRRegressor):  # anything else is refused when it is used
             params |= {f"teacher__{name}": value for name, value in self.teacher.get_params().items()}
         return params
 
