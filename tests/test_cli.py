@@ -56,11 +56,54 @@ def table(frame, tmp_path):
     return path
 
 
+PAPER = ("--method", "sfr-icr")
+
+
 @pytest.fixture
 def model(table, tmp_path):
     path = tmp_path / "model.dsfr"
-    assert run("fit", table, "--target", "noise", "--ignore", "site", "-o", path).exit_code == 0
+    told = ["--target", "noise", "--ignore", "site", "--method", "sfr-icr"]
+    assert run("fit", table, *told, "-o", path).exit_code == 0
     return path
+
+
+def test_the_default_method_makes_short_rules_prints_them_and_takes_edits(table, frame, tmp_path):
+    path, edited, out = tmp_path / "rules.dsfr", tmp_path / "edited.yaml", tmp_path / "out.csv"
+    told = ["fit", table, "--target", "noise", "--ignore", "site"]
+    fitted = run(*told, "--rules", 3, "-o", path)
+    assert fitted.exit_code == 0, fitted.output
+    names = ["speed", "angle", "depth"]
+    expected = dsfr.RuleRegressor(max_rules=3, random_state=0).fit(frame[names], frame["noise"])
+    assert str(expected.rules_) in fitted.output
+    assert run("predict", path, table, "--interval", "0.8", "-o", out).exit_code == 0
+    np.testing.assert_allclose(pd.read_csv(out)["prediction"], expected.predict(frame[names]), rtol=1e-12)
+    assert run("explain", path, "--as-file", edited).output.strip() == str(expected.rules_)
+    assert run("explain", path, "--row", f"{table}:1").exit_code == 0
+    edited.write_text('speed:\n  condition: no\n  slope: "+"\nangle:\n  thresholds: [[4, 6]]\n  words: [flat, steep]\n')
+    again = run(*told, "--rules", edited, "-o", path)
+    assert again.exit_code == 0, again.output
+    assert "speed is" not in again.output
+    assert "angle is flat: below 4 fully, above 6 not at all" in again.output
+    assert "Price of readability" in again.output
+
+
+def test_bad_edits_name_the_line(table, tmp_path):
+    edited = tmp_path / "edited.yaml"
+    told = ["fit", table, "--target", "noise", "--ignore", "site", "-o", tmp_path / "m.dsfr", "--rules", edited]
+    for text, message in (
+        ("speed:\n  condition: no\nnonsense\n", "line 3: 'nonsense' must be 'feature:'"),
+        ("  slope: 1\n", "line 1: 'slope' belongs to no feature"),
+        ("speed: 3\n", "line 1: 'speed' is a feature"),
+        ("speed:\nspeed:\n", "line 2: 'speed' is there twice"),
+        ("speed:\n  thresholds: [[1, 2]\n", "line 2: '[[1, 2]' is no list of pairs"),
+        ("speed:\n  slope: up\n", "edits['speed']: slope='up' must be"),
+        ("spede:\n  condition: no\n", "edits names the feature 'spede', which is not there"),
+    ):
+        edited.write_text(text)
+        assert message in refused(*told)
+    assert "must be a number of rules, or a file" in refused(*told[:-1], tmp_path / "nowhere.yaml")
+    edited.write_text("speed:\n  condition: no\n")
+    assert "--method auto has no use for a file of --rules" in refused(*told, "--method", "auto")
 
 
 def test_fit_predict_explain(table, model, frame, tmp_path):
@@ -88,7 +131,7 @@ def test_every_kind_of_file_goes_in_and_out(frame, model, tmp_path, ending):
     source, out = tmp_path / f"data.{ending}", tmp_path / f"out.{ending}"
     frame.to_parquet(source) if ending == "parquet" else frame.to_csv(source, index=False)
     fitted = tmp_path / "m.dsfr"
-    result = run("fit", source, "--target", "noise", "--ignore", "site", "-o", fitted)
+    result = run("fit", source, "--target", "noise", "--ignore", "site", *PAPER, "-o", fitted)
     assert result.exit_code == 0, result.output
     assert fitted.read_bytes() == model.read_bytes()
     assert run("predict", fitted, source, "-o", out).exit_code == 0
@@ -235,10 +278,14 @@ def test_every_option_without_effect_is_named_with_the_methods_that_have_use_for
     fit = ["fit", table, "--target", "noise", "-o", tmp_path / "m.dsfr", "--method"]
     message = refused(*fit, "lapwnn", "--pairs", 9, "--width-scale", 2)
     assert (
-        "no use for --pairs, --width-scale: leave out what has no effect, or take --method auto or sfr-icr\n" in message
+        "no use for --pairs, --width-scale: leave out what has no effect, or take --method rules or auto or sfr-icr\n"
+        in message
     )
     message = refused(*fit, "FR", "--weight", 0.1)
-    assert "no use for --weight: leave out what has no effect, or take --method auto or lapwnn or sfr-g" in message
+    assert (
+        "no use for --weight: leave out what has no effect, or take --method rules or auto or lapwnn or sfr-g"
+        in message
+    )
     assert "--solver few-rounds has no use for --max-rounds" in refused(
         *fit, "sfr-icr", "--solver", "few-rounds", "--max-rounds", 3
     )
@@ -296,7 +343,7 @@ def test_the_help_of_a_plan_states_the_rounds_that_it_uses():
 
 
 def test_the_command_line_knows_the_methods_without_loading_them():
-    assert sorted(METHOD_NAMES) == sorted(["auto", *METHODS])
+    assert sorted(METHOD_NAMES) == sorted(["rules", "auto", *METHODS])
     assert sorted(SOLVERS) == sorted(Solver.choices)
 
 
@@ -338,7 +385,9 @@ def test_the_seed_changes_the_model(table, tmp_path):
 def test_few_rounds(table, tmp_path):
     out = tmp_path / "m.dsfr"
     assert (
-        run("fit", table, "--target", "noise", "--agent-column", "site", "--solver", "few-rounds", "-o", out).exit_code
+        run(
+            "fit", table, "--target", "noise", "--agent-column", "site", *PAPER, "--solver", "few-rounds", "-o", out
+        ).exit_code
         == 0
     )
     assert dsfr.load(out).training["rounds"] == 6
@@ -352,7 +401,7 @@ def test_features_can_be_chosen(table, tmp_path):
 
 def test_not_converging_is_a_warning_on_standard_error(table, tmp_path):
     told = ["--target", "noise", "--agent-column", "site", "--max-rounds", 2, "-o", tmp_path / "m.dsfr"]
-    result = run("fit", table, *told)
+    result = run("fit", table, *told, *PAPER)
     assert result.exit_code == 0
     assert "Warning: the weights did not reach tol" in result.stderr
     assert "max_rounds" in result.stdout
@@ -611,7 +660,7 @@ def test_a_plan_is_for_the_graph_that_a_fit_with_the_same_seed_draws(tmp_path, g
     table = tmp_path / "t.csv"
     np.savetxt(table, rng.normal(size=(60, 3)), delimiter=",", header="a,b,y", comments="")
     told = ["--agents", 12, "--topology", graph, "--solver", "few-rounds", "--seed", 5]
-    trained = run("fit", table, "--target", "y", *told, "-o", tmp_path / "m.dsfr").output
+    trained = run("fit", table, "--target", "y", *told, *PAPER, "-o", tmp_path / "m.dsfr").output
     planned = run("plan", "--rows", 60, "--features", 2, *told).output
     assert kilobytes(planned, r"all +6 +([\d.]+)") == kilobytes(trained, r"\(([\d.]+) kB sent\)")
 

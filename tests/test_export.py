@@ -10,11 +10,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import LapWNNRegressor, SFRRegressor
+from dsfr import LapWNNRegressor, Model, SFRRegressor
 from dsfr.cli import main
+from dsfr.core.prediction.mixture import Mixture
 from dsfr.export import export, to_fml, to_onnx
 from tests.tables import make_table
 from tests.test_explain import average_of, model_of, predictor_of, rows_of
+from tests.test_rule_card import random_card
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -126,6 +128,58 @@ def test_fml_read_by_the_standard_is_the_model(seed, n_rules):
     assert np.abs(predict_fml(to_fml(model), X) - model.predict(X)).max() <= 1e-9 * (
         scale + abs(model.predict(X)).max()
     )
+
+
+def degree_of(shape, x):
+    """Membership of the shapes that rules over shared terms use, as the standard has them."""
+    numbers = [float(shape.get(f"param{i + 1}")) for i in range(len(shape.attrib))]
+    rise = lambda start, end: np.clip((x - start) / (end - start), 0.0, 1.0)  # noqa: E731
+    return {
+        "rectangularShape": lambda a, b: np.ones_like(x),
+        "leftLinearShape": lambda a, b: 1.0 - rise(a, b),
+        "rightLinearShape": lambda a, b: rise(a, b),
+        "trapezoidShape": lambda a, b, c, d: rise(a, b) - rise(c, d),
+    }[shape.tag.partition("}")[2]](*numbers)
+
+
+def predict_linguistic_fml(data, X):
+    """Predictions by a reader of the standard: product of memberships, weighted average of first-order lines."""
+    ns = {"f": "http://www.ieee1855.org"}
+    root = ET.fromstring(data)
+    variables = root.findall("f:knowledgeBase/f:fuzzyVariable", ns)
+    order = [variable.get("name") for variable in variables]
+    X = np.column_stack(
+        [
+            np.clip(x, float(v.get("domainleft")), float(v.get("domainright")))
+            for x, v in zip(X.T, variables, strict=True)
+        ]
+    )
+    shapes = {term.get("name"): term[0] for variable in variables for term in variable}
+    lines = {
+        term.get("name"): [float(value.text) for value in term]
+        for term in root.findall("f:knowledgeBase/f:tskVariable/f:tskTerm", ns)
+    }
+    total, weight = 0.0, 0.0
+    for rule in root.findall("f:tskRuleBase/f:tskRule", ns):
+        strength = 1.0
+        for clause in rule.findall("f:antecedent/f:clause", ns):
+            x = X[:, order.index(clause.find("f:variable", ns).text)]
+            strength = strength * degree_of(shapes[clause.find("f:term", ns).text], x)
+        line = lines[rule.find("f:tskConsequent/f:tskThen/f:tskClause/f:term", ns).text]
+        total, weight = total + strength * (line[0] + X @ np.array(line[1:])), weight + strength
+    return total / weight
+
+
+@few
+@given(seed=seeds, n_rules=st.integers(1, 8), with_limits=st.booleans())
+def test_rules_over_shared_terms_are_the_same_in_onnx_and_fml(seed, n_rules, with_limits):
+    names = ("a", "b", "c")
+    card = random_card(seed, n_rules, names, with_limits=with_limits)
+    model = Model(Mixture.of(card.predictor), names)
+    X = np.random.default_rng(seed).uniform(-9, 9, (50, 3))
+    size = np.abs(card.lines).max(initial=1.0)
+    np.testing.assert_allclose(run_onnx(to_onnx(model, double=True), X), model.predict(X), rtol=1e-9, atol=1e-9 * size)
+    np.testing.assert_allclose(predict_linguistic_fml(to_fml(model), X), model.predict(X), rtol=1e-9, atol=1e-9 * size)
 
 
 def test_fml_names_sets_in_words_and_survives_odd_names():

@@ -76,7 +76,7 @@ def outputs_of(tmp_path, ending):
     write_table(rows_and_labels(), data)
     out = folder / f"predicted{ending}"
     commands = {
-        "fit": ("fit", data, "--target", "x3", "--rules", 3, "--agents", 2, "-o", model),
+        "fit": ("fit", data, "--target", "x3", "--method", "sfr-icr", "--rules", 3, "--agents", 2, "-o", model),
         "predict": ("predict", model, data, "-o", out),
         "explain": ("explain", model, data),
         "one row": ("explain", model, "--row", f"{data}:7"),

@@ -27,6 +27,7 @@ from dsfr.training import ADMM, ICR, FuzzyRules, RangeScaling
 from tests.browser import chromium, requests_of
 from tests.tables import make_table, owners_of
 from tests.test_explain import average_of, rows_of
+from tests.test_rule_card import table
 
 HOSTILE = (
     "<script>document.title='owned'</script>",
@@ -464,3 +465,27 @@ def test_wavelets_have_no_page(tmp_path):
     with pytest.raises(ValueError, match="wavelets, not rules"):
         write_report(LapWNNRegressor(random_state=0).fit(X, y).model_, tmp_path / "r.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_of_short_rules_computes_what_python_computes(browser, tmp_path):
+    X, _, known = table(4, n=300, n_labels=60)
+    names = ["age", "dose <b>", "sex", "other"]
+    frame = pd.DataFrame(X, columns=names)
+    fitted = dsfr.RuleRegressor(random_state=0).fit(frame, pd.Series(known, name="y"))
+    page = opened(browser, write_report(fitted.model_, tmp_path / "r.html", frame, known))
+    assert column(page, "nav a")[:4] == ["Summary", "Rules", "Price", "What if"]
+    rows = np.append(X[:40], X[:5] * 3.0, axis=0)
+    found = page.execute_script("return arguments[0].map((row) => predict(model, row))", rows.tolist())
+    np.testing.assert_allclose(found, fitted.predict(pd.DataFrame(rows, columns=names)), rtol=1e-12, atol=1e-12)
+    fired = page.execute_script("return arguments[0].map((row) => strengths(model, row))", rows.tolist())
+    np.testing.assert_allclose(np.sum(fired, axis=1), 1.0, atol=1e-12)
+    parts = page.execute_script(
+        "const p = contributions(model, arguments[0]); return p.features.reduce((a, b) => a + b, p.start + p.firing)",
+        X[0].tolist(),
+    )
+    assert parts == pytest.approx(fitted.predict(frame[:1])[0], rel=1e-9)
+    cards = column(page, "#cards article")
+    assert len(cards) == len(fitted.rules_)
+    assert page.get_log("browser") == []
+    alone = opened(browser, write_report(fitted.model_, tmp_path / "alone.html"))
+    assert alone.get_log("browser") == []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dsfr.estimators import Dask as Dask
     from dsfr.estimators import InProcess as InProcess
     from dsfr.estimators import LapWNNRegressor as LapWNNRegressor
+    from dsfr.estimators import RuleRegressor as RuleRegressor
     from dsfr.estimators import SFRRegressor as SFRRegressor
     from dsfr.estimators.metrics import nrmse as nrmse
     from dsfr.estimators.metrics import nrmse_scorer as nrmse_scorer
@@ -76,6 +77,7 @@ _HOME = {
     "RobustScaling": "dsfr.training",
     "RoundInfo": "dsfr.core.consensus.admm",
     "Rule": "dsfr.core.explain.rules",
+    "RuleRegressor": "dsfr.estimators",
     "SFRRegressor": "dsfr.estimators",
     "Scan": "dsfr.io",
     "Settings": "dsfr.training",

@@ -10,6 +10,7 @@ import numpy as np
 
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
+from dsfr.training.distillation.distill import StudentSettings, distill
 from tests.tables import SumsAlone, make_settings, make_table
 
 PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
@@ -48,6 +49,10 @@ EVERY_KIND = [
     {**COUNTED, "solver": "few-rounds"},
     {"solver": "sums", "declared": True, "only_sums": True},
     {"relevance": "slopes", "tune": "evidence", "declared": True, "only_sums": True},
+    {"tune": "evidence", "uncertainty": True, "scaling": "robust", "n_models": 3, "student": {"max_rules": 3}},
+    {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},
+    {"tune": "evidence", "uncertainty": True, "membership": "bell", "student": {"max_rules": 2}},
+    {"tune": "evidence", "uncertainty": True, "repeated": True, "scaling": "robust", "student": {"max_rules": 2}},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6
@@ -89,7 +94,10 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     kind = SumsAlone if told.pop("only_sums", False) else InProcessEngine
     engine = kind(shards, tasks, serialize=True, faults=faults)
     engine.sum("identify", {})
-    train(engine, make_settings(n_rules=2, max_rounds=6, **told))
+    student = told.pop("student", None)
+    training = train(engine, make_settings(n_rules=2, max_rounds=6, **told))
+    if student is not None:
+        distill(engine, training, StudentSettings(**student))
     return engine
 
 

@@ -16,6 +16,7 @@ from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refu
         "dsfr explain houses.dsfr houses.csv",
         "dsfr explain houses.dsfr --row houses.csv:17",
         "dsfr explain houses.dsfr --format csv > rules.csv",
+        "dsfr explain houses.dsfr --as-file edited.yaml",
     )
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
@@ -24,9 +25,22 @@ from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refu
 @click.option(
     "--format", "form", default="text", show_default=True, type=click.Choice(["text", "csv", "json"]), help="Output."
 )
+@click.option(
+    "--as-file",
+    metavar="FILE",
+    help="Write the words and thresholds of short rules into a file, to be edited and given to dsfr fit --rules.",
+)
 @click.option("--all-models", is_flag=True, help="The rules of all models of an average, not of the strongest only.")
 @delimiter_option
-def explain(model: str, data: str | None, row: str | None, form: str, all_models: bool, delimiter: str) -> None:
+def explain(
+    model: str,
+    data: str | None,
+    row: str | None,
+    form: str,
+    as_file: str | None,
+    all_models: bool,
+    delimiter: str,
+) -> None:
     """Print the rules of MODEL as sentences, in the units of the data, or explain one prediction.
 
     With DATA, low and high refer to the distribution of its rows, and every rule names its most typical rows.
@@ -40,8 +54,13 @@ def explain(model: str, data: str | None, row: str | None, form: str, all_models
         explained = loaded.explain_prediction(_row_of(row, loaded, delimiter))
         _print(str(explained), _parts(explained), form)
         return
+    if as_file is not None:
+        _write_edits(loaded, as_file)
     rows = None if data is None else _matrix_of(data, loaded, delimiter)
     rules = loaded.explain(rows, all_models=all_models)
+    if loaded.is_student:
+        _print(str(rules), rules.to_records(), form)
+        return
     _print(f"{_introduction(loaded, len(rules), all_models)}\n\n{rules}", rules.to_records(), form)
 
 
@@ -83,6 +102,15 @@ def simplify(model: str, data: str | None, output: str, similarity: float, min_s
         result = loaded.simplify(X, y, similarity=similarity, min_strength=min_strength)
     result.model.save(output)
     click.echo(f"{result}\nmodel         {output}")
+
+
+def _write_edits(model: Any, path: str) -> None:
+    from dsfr.io.edits_file import write_edits
+    from dsfr.model.student import prescriptions
+
+    if not model.is_student:
+        raise BadInputError("--as-file is for short rules (fit --method rules): this model has none")
+    write_edits(prescriptions(model), path)
 
 
 def _introduction(model: Any, n_rules: int, all_models: bool) -> str:

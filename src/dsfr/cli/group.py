@@ -22,7 +22,14 @@ TOPOLOGY_HELP = (
     "with two agents per line.  [default: all talk to a coordinator]"
 )
 
-OPTION_OF = {"n_rules": "rules", "n_agents": "agents", "n_labels": "labels", "n_pairs": "pairs", "coverage": "interval"}
+OPTION_OF = {
+    "n_rules": "rules",
+    "max_rules": "rules",
+    "n_agents": "agents",
+    "n_labels": "labels",
+    "n_pairs": "pairs",
+    "coverage": "interval",
+}
 """Options whose names differ from those of the library's parameters."""
 
 

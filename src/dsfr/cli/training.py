@@ -22,7 +22,7 @@ from dsfr.cli.group import (
 
 SLOW_SECONDS = 1.0
 """Trainings that take longer show their time by stage."""
-METHOD_NAMES = ("auto", "sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
+METHOD_NAMES = ("rules", "auto", "sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 OPTION_GROUPS = {
     "Data": ("target", "features", "ignore", "labels", "ranges", "delimiter"),
     "Method": ("method", "paper", "rules", "weight", "pairs", "ridge", "tune", "fuzzifier", "width_scale", "seed"),
@@ -78,12 +78,14 @@ def demo(seed: int, output: str) -> None:
     cls=GroupedCommand,
     option_groups=OPTION_GROUPS,
     epilog=examples(
+        "dsfr fit houses.csv --target price -o houses.dsfr",
         "dsfr fit houses.csv --target price --method auto -o houses.dsfr",
-        "dsfr fit houses.parquet --target price --agent-column region --solver sums -o houses.dsfr",
+        "dsfr fit houses.csv --target price --rules edited.yaml -o houses.dsfr",
+        "dsfr fit houses.parquet --target price --agent-column region -o houses.dsfr",
         "dsfr fit readings/ --target load --ignore time -o load.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 -o airfoil.dsfr",
         "dsfr fit airfoil.csv.gz --target sound --agents 5 --labels 50 --paper -o airfoil.dsfr",
-        "dsfr fit sensors.csv --target load --agents 20 --topology ring --solver decentralized -o load.dsfr",
+        "dsfr fit sensors.csv --target load --method sfr-icr --agents 20 --topology ring -o load.dsfr",
         "mpiexec -n 5 dsfr fit --engine mpi 'site-{rank}.parquet' --target y -o model.dsfr",
         "dsfr fit --engine dask --scheduler tcp://head:8786 'data/*.parquet' --target y -o model.dsfr",
     ),
@@ -100,11 +102,10 @@ def demo(seed: int, output: str) -> None:
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
 @click.option(
     "--method",
-    default="sfr-icr",
-    show_default=True,
+    show_default="rules; with --paper sfr-icr",
     type=click.Choice(METHOD_NAMES, case_sensitive=False),
-    help="auto chooses everything from the data and is recommended unless you reproduce a paper; the others are the "
-    "paper's. Options that are given win.",
+    help="rules makes a few short rules that are the model: those of auto, distilled. auto averages many rules and "
+    "chooses everything from the data. The others are the paper's. Options that are given win.",
 )
 @click.option(
     "--paper",
@@ -114,9 +115,9 @@ def demo(seed: int, output: str) -> None:
 )
 @click.option(
     "--rules",
-    type=int,
-    metavar="N",
-    help="Number of rules, for auto the smallest (hidden nodes for lapwnn: 20 times this).  [default: 5]",
+    metavar="N|FILE",
+    help="Number of rules: for rules the largest, for auto the smallest (hidden nodes for lapwnn: 20 times this); or, "
+    "for rules, a file of prescriptions as dsfr explain --as-file writes it.  [default: 5]",
 )
 @click.option(
     "--weight",
@@ -179,6 +180,8 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     engine = EngineOptions(
         **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy")}
     )
+    options |= _rules_or_edits(options.pop("rules"))
+    options["method"] = options["method"] or ("sfr-icr" if options["paper"] else "rules")
     fit_options = FitOptions(**options)
     make_estimator(fit_options, None)  # refuses incompatible options before anything is read
     if engine.engine is None:
@@ -212,7 +215,8 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="COVERAGE",
-    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --method auto).",
+    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --method rules "
+    "and auto).",
 )
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
@@ -245,6 +249,20 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
     click.echo(f"{n_rows} predictions in {output}", err=True)
 
 
+def _rules_or_edits(given: str | None) -> dict[str, Any]:
+    """The number of rules, or the prescriptions of a file."""
+    from dsfr.io.edits_file import read_edits
+
+    if given is None:
+        return {}
+    number = given.removeprefix("-")
+    if number.isascii() and number.isdigit():
+        return {"rules": int(given)}
+    if not Path(given).is_file():
+        raise BadInputError(f"--rules {given} must be a number of rules, or a file of prescriptions")
+    return {"edits": read_edits(given)}
+
+
 def _check_table(data: str, output: str) -> None:
     """Check that the table exists and is not the output."""
     if not Path(data).exists():
@@ -266,6 +284,8 @@ def _report_fit(outcome: Any, output: str) -> None:
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
+    if outcome.model.is_student:
+        click.echo(f"\n{outcome.model.explain()}")
     if "models" in training:
         show_table(
             "Models in the average", ["rules", "share", "agreement", "width", "pairs"], _models(training["models"])

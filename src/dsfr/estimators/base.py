@@ -15,6 +15,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array, with_dtype
+from dsfr.core.explain.card import Card
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
@@ -97,7 +98,7 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         policy = self.component("engine").policy
         if policy is not None:
             policy.check_columns(self._feature_names())
-        training = train(engine, settings, self.on_round)
+        training = self._train(engine, settings)
         self.fit_report_ = watch.report(training.n_samples + training.n_duplicates)
         self.ledger_ = engine.ledger
         self.agents_ = agents
@@ -107,6 +108,9 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         for category, message in training_warnings(training, settings, engine.n_agents, missing):
             warnings.warn(message, category, stacklevel=3)
         return self
+
+    def _train(self, engine: Engine, settings: Settings) -> Training:
+        return train(engine, settings, self.on_round)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later.
@@ -157,7 +161,7 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
 
-    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation:
+    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
         """The rules of the model in words and in the data's units; see `Model.explain`."""
         check_is_fitted(self, "model_")
         return self.model_.explain(X, all_models=all_models)

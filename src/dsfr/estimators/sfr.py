@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from dsfr.core.explain.card import Card
 from dsfr.estimators.base import DistributedRegressor
 from dsfr.estimators.engines import EngineChoice
 from dsfr.estimators.paper_preset import with_paper_parameters
@@ -165,7 +166,7 @@ class SFRRegressor(DistributedRegressor):
         return self.settings(seed)
 
     @property
-    def rules_(self) -> Explanation:
+    def rules_(self) -> Explanation | Card:
         """The rules in the data's units, put into words when asked for."""
         check_is_fitted(self, "model_")
         return self.model_.explain()

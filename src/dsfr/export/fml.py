@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
@@ -11,10 +9,10 @@ import numpy as np
 
 from dsfr.core.explain.rules import Rule
 from dsfr.core.features.membership import Gaussian
+from dsfr.export.fml_elements import AND_BY_PRODUCT, NAMESPACE, Identifiers, clause
+from dsfr.export.fml_linguistic import linguistic_fml
+from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
-
-NAMESPACE = "http://www.ieee1855.org"
-AND_BY_PRODUCT = {"andMethod": "PROD"}
 
 
 def to_fml(model: Model) -> bytes:
@@ -33,11 +31,14 @@ def to_fml(model: Model) -> bytes:
             f"this model is the average of {len(model.members)} rule bases, and FML describes one: export to .onnx, or "
             "train a single one"
         )
+    if model.is_student:
+        return linguistic_fml(model)
     membership = model.predictor.basis.rules.membership
     if membership != Gaussian.name:
         raise ValueError(f"membership={membership!r} has no shape in FML: export to .onnx, or train with Gaussian sets")
     rules = model.explain()
-    ids = _Identifiers()
+    assert isinstance(rules, Explanation)
+    ids = Identifiers()
     names = [ids.new(name) for name in (*model.feature_names, model.target_name)]
     system = ET.Element("fuzzySystem", {"xmlns": NAMESPACE, "name": ids.new(f"model of {model.target_name}")})
     knowledge = ET.SubElement(system, "knowledgeBase")
@@ -53,26 +54,8 @@ def to_fml(model: Model) -> bytes:
     return text + b"\n"
 
 
-class _Identifiers:
-    """Unique identifiers of plain letters, as the standard's schema requires."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def new(self, name: str) -> str:
-        """An unused identifier similar to the given name."""
-        folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", folded).strip("_") or "unnamed"
-        plain = plain if plain[0].isalpha() else f"_{plain}"
-        chosen, number = plain, 2
-        while chosen in self._taken:
-            chosen, number = f"{plain}_{number}", number + 1
-        self._taken.add(chosen)
-        return chosen
-
-
 def _input(
-    knowledge: ET.Element, ids: _Identifiers, name: str, rules: Sequence[Rule], j: int, domain: tuple[float, float]
+    knowledge: ET.Element, ids: Identifiers, name: str, rules: Sequence[Rule], j: int, domain: tuple[float, float]
 ) -> dict[tuple[float, float], str]:
     """Add a feature with its distinct sets; the name of each."""
     variable = ET.SubElement(
@@ -91,7 +74,7 @@ def _input(
     return terms
 
 
-def _output(knowledge: ET.Element, ids: _Identifiers, name: str, rules: Sequence[Rule]) -> list[str]:
+def _output(knowledge: ET.Element, ids: Identifiers, name: str, rules: Sequence[Rule]) -> list[str]:
     """Add the target with a line for every rule; the names of the lines."""
     attributes = {"name": name, "scale": "", "type": "output", "combination": "WA"}
     variable = ET.SubElement(knowledge, "tskVariable", attributes)
@@ -105,7 +88,7 @@ def _output(knowledge: ET.Element, ids: _Identifiers, name: str, rules: Sequence
 
 def _rule_base(
     system: ET.Element,
-    ids: _Identifiers,
+    ids: Identifiers,
     names: Sequence[str],
     rules: Sequence[Rule],
     terms: Sequence[dict[tuple[float, float], str]],
@@ -118,12 +101,6 @@ def _rule_base(
         made = ET.SubElement(base, "tskRule", named)
         antecedent = ET.SubElement(made, "antecedent")
         for j, sets in enumerate(terms):
-            _clause(antecedent, "clause", names[j], sets[float(rule.centers[j]), float(rule.widths[j])])
+            clause(antecedent, "clause", names[j], sets[float(rule.centers[j]), float(rule.widths[j])])
         then = ET.SubElement(ET.SubElement(made, "tskConsequent"), "tskThen")
-        _clause(then, "tskClause", names[-1], line)
-
-
-def _clause(parent: ET.Element, kind: str, variable: str, term: str) -> None:
-    clause = ET.SubElement(parent, kind)
-    ET.SubElement(clause, "variable").text = variable
-    ET.SubElement(clause, "term").text = term
+        clause(then, "tskClause", names[-1], line)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr import __version__
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.membership import membership_of
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import MAX_ARGUMENT, Wavelets
@@ -138,7 +139,36 @@ def _wavelets(graph: _Graph, Z: str, wavelets: Wavelets, weights: npt.NDArray[np
     return graph.sum_over(graph.do("Mul", product, graph.constant(weights)), axis=1)
 
 
-_OUTPUTS: dict[type, Callable[[_Graph, str, Any, npt.NDArray[np.float64]], str]] = {Rules: _rules, Wavelets: _wavelets}
+def _linguistic(graph: _Graph, Z: str, rules: LinguisticRules, weights: npt.NDArray[np.float64]) -> str:
+    """Lines of the rules, weighted by products of differences of ramps."""
+    lines = weights.reshape(rules.n_rules, -1)
+    parts = []
+    for k in range(rules.n_rules):
+        slopes = graph.sum_over(graph.do("Mul", Z, graph.constant(lines[k, 1:])), axis=1)
+        part = graph.do("Add", slopes, graph.constant(lines[k, 0]))
+        for j, (first, last) in rules.conditions(k).items():
+            part = graph.do("Mul", part, _degree(graph, Z, j, rules.ramps_of(j), first, last))
+        parts.append(part)
+    return graph.do("Sum", *parts)
+
+
+def _degree(graph: _Graph, Z: str, j: int, ramps: Sequence[tuple[float, float]], first: int, last: int) -> str:
+    """Degree to which the condition of a rule on feature ``j`` holds, by row."""
+    column = graph.do("Gather", Z, graph.constant(j, np.int64), axis=1)
+
+    def rising(start: float, end: float) -> str:
+        far = graph.do("Div", graph.do("Sub", column, graph.constant(start)), graph.constant(end - start))
+        return graph.do("Clip", far, graph.constant(0.0), graph.constant(1.0))
+
+    low = rising(*ramps[first - 1]) if first else graph.constant(1.0)
+    return graph.do("Sub", low, rising(*ramps[last])) if last < len(ramps) else low
+
+
+_OUTPUTS: dict[type, Callable[[_Graph, str, Any, npt.NDArray[np.float64]], str]] = {
+    Rules: _rules,
+    Wavelets: _wavelets,
+    LinguisticRules: _linguistic,
+}
 """By kind of basis, how to compute ``H(Z) w``."""
 
 

@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from dsfr import __version__
 from dsfr.core.features.bases import AnyBasis, basis_of
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.bounds import check_mixture
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges
-from dsfr.model.record import check_record, check_width_scale
+from dsfr.model.record import check_record, check_student, check_width_scale
 from dsfr.storage.atomic import replacing
 from dsfr.storage.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
 
@@ -68,6 +69,7 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[Mixture, dict[str, An
         metadata = _checked_metadata(text)
         mixture = _to_mixture(arrays, len(metadata["feature_names"]))
         _check_numbers(mixture)
+        _check_student(mixture, metadata["training"])
         return mixture, metadata
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
@@ -205,6 +207,20 @@ def _check_numbers(mixture: Mixture) -> None:
     """Refuse numbers with which nothing can be computed, see `dsfr.core.prediction.bounds`."""
     try:
         check_mixture(mixture)
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
+
+
+def _check_student(mixture: Mixture, training: Mapping[str, Any]) -> None:
+    """Refuse rules over shared terms without the record of their training, and beside other members."""
+    students = [member for member in mixture.members if isinstance(member.predictor.basis, LinguisticRules)]
+    if not students:
+        return
+    if len(mixture.members) > 1:
+        raise ModelFileError("it averages rules over shared terms with others")
+    predictor = students[0].predictor
+    try:
+        check_student(training.get("student"), predictor.basis.n_rules, predictor.n_features)
     except ValueError as error:
         raise ModelFileError(str(error)) from None
 

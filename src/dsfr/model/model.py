@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
+from dsfr.core.explain.card import Card
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_rules, width_scales
 from dsfr.model.file import read_model_file, write_model_file
 from dsfr.model.simplification import Simplification, simplify
+from dsfr.model.student import student_card, student_contributions
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,11 @@ class Model:
         return {coverage: self.half_width(coverage) for coverage in known}
 
     @property
+    def is_student(self) -> bool:
+        """Whether the model consists of rules over shared terms, see `RuleRegressor`."""
+        return isinstance(self.predictor.basis, LinguisticRules)
+
+    @property
     def rule_base(self) -> RuleBase:
         """The rules of all members, those of the largest share first.
 
@@ -96,13 +104,16 @@ class Model:
         """
         return RuleBase.of(self.members, width_scales(self.settings, self.training, self.members))
 
-    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation:
+    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
         """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
 
         Words such as low and high refer to the distribution of the rows ``X``, and each rule names the rows most
         typical of it. Without ``X`` they refer to rows drawn from the model. Of several members, the one with the
-        largest share is explained, or all with ``all_models``.
+        largest share is explained, or all with ``all_models``. Rules over shared terms (`RuleRegressor`) need no rows:
+        their text is the model.
         """
+        if self.is_student:
+            return student_card(self)
         base = self.rule_base if all_models else self.rule_base.strongest
         rows = None if X is None else as_matrix(X, self.feature_names)
         return explain_rules(base, self.feature_names, self.target_name, rows)
@@ -112,7 +123,7 @@ class Model:
         X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
-        parts = contributions(self.rule_base, X[0])
+        parts = student_contributions(self, X[0]) if self.is_student else contributions(self.rule_base, X[0])
         half = self.half_widths([SHOWN_COVERAGE]).get(SHOWN_COVERAGE)
         return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)
 
@@ -125,6 +136,8 @@ class Model:
         at least ``similarity`` (1 for equal sets) become one; rules that then have the same sets are joined. All this
         is measured on the rows ``X``, with targets ``y`` if known, or else on rows drawn from the model.
         """
+        if self.is_student:
+            raise ValueError("these rules are as simple as asked for: train with a smaller max_rules or max_terms")
         rows = None if X is None else as_matrix(X, self.feature_names)
         return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
 

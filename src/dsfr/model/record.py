@@ -95,6 +95,47 @@ def check_record(training: Mapping[str, Any]) -> None:
         raise ValueError("its record of 'models' has a width scale that is no number > 0")
 
 
+_STUDENT: dict[str, tuple[type, ...]] = {
+    "price": _NUMBER,
+    "strongest_price": _NUMBER,
+    "fidelity": _NUMBER,
+    "overlap": _NUMBER,
+    "teacher_error": (int, float, type(None)),
+    "teacher_rules": (int,),
+    "teacher_members": (int,),
+    "max_rules": (int,),
+}
+_CURVE: dict[str, tuple[type, ...]] = dict.fromkeys(("n_rules", "distance", "price"), _NUMBER)
+
+
+def check_student(student: object, n_rules: int, n_features: int) -> None:
+    """Refuse a record of a student that is not as its training writes it.
+
+    Raises
+    ------
+    ValueError
+        Naming the part.
+    """
+    if not _has(student, _STUDENT) or not isinstance(student, dict) or not isinstance(student.get("is_signal"), bool):
+        raise ValueError("its record of 'student' has entries of the wrong kind")
+    for name, length in (("outputs", n_rules), ("coverage", n_rules), ("typical_row", n_features)):
+        values = student.get(name)
+        if not isinstance(values, list) or len(values) != length or not all(_is(value, _NUMBER) for value in values):
+            raise ValueError(f"its record of {name!r} is no list of {length} numbers")
+    curve, binary, words = student.get("curve"), student.get("binary"), student.get("words", {})
+    if not isinstance(curve, list) or len(curve) > MAX_ENTRIES or not all(_has(entry, _CURVE) for entry in curve):
+        raise ValueError("its record of 'curve' has entries of the wrong kind")
+    if not isinstance(binary, list) or not all(_is(value, (int,)) for value in binary):
+        raise ValueError("its record of 'binary' is no list of whole numbers")
+    if not isinstance(words, dict) or not all(_are_words(key, names) for key, names in words.items()):
+        raise ValueError("its record of 'words' has entries of the wrong kind")
+
+
+def _are_words(key: object, names: object) -> bool:
+    is_number = isinstance(key, str) and key.isascii() and key.isdecimal()
+    return is_number and isinstance(names, list) and all(isinstance(name, str) and name for name in names)
+
+
 def check_width_scale(settings: Mapping[str, Any]) -> None:
     """Refuse a width scale by which widths cannot be divided to get the deviations of clusters."""
     rules = settings.get("rules", {})

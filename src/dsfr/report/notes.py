@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.scaling.affine import Ranges
 from dsfr.io.columns import listed
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
@@ -17,12 +18,21 @@ MOST_NAMED = 8
 OUTSIDE = 1e-9
 """Rows farther outside a feature's range than this part of it count as outside."""
 
+UNCONVERGED = "Training stopped at its largest number of rounds before it had converged."
+
 Note = dict[str, str]
+
+
+def notes_of_student(model: Model, domain: Ranges, data: ReportData | None) -> list[Note]:
+    """Warnings first, then remarks, on rules over shared terms."""
+    of_training = [] if model.training.get("termination") != "max_rounds" else [_warning(UNCONVERGED)]
+    notes = [*of_training, *_of_data(model, domain, data)]
+    return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
 def notes_of(model: Model, base: RuleBase, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks."""
-    notes = [*_of_training(model, base), *_of_rules(base), *_of_ranges(model), *_of_data(model, data)]
+    notes = [*_of_training(model, base), *_of_rules(base), *_of_ranges(model), *_of_data(model, base.domain, data)]
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
@@ -36,7 +46,7 @@ def _remark(text: str) -> Note:
 
 def _of_training(model: Model, base: RuleBase) -> Iterator[Note]:
     if model.training.get("termination") == "max_rounds":
-        yield _warning("Training stopped at its largest number of rounds before it had converged.")
+        yield _warning(UNCONVERGED)
     n_labeled = model.training.get("n_labeled")
     n_weights = sum(member.predictor.weights.size for member in base.members)
     if isinstance(n_labeled, int) and n_labeled < n_weights:
@@ -59,7 +69,7 @@ def _of_ranges(model: Model) -> Iterator[Note]:
         yield _warning(f"{model.feature_names[j]} was constant in training: its effect is unknown.")
 
 
-def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
+def _of_data(model: Model, domain: Ranges, data: ReportData | None) -> Iterator[Note]:
     if data is None:
         yield _remark(
             "Made without data: low and high refer to rows drawn from the model, and there are no "
@@ -68,7 +78,7 @@ def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
         return
     if data.n_incomplete:
         yield _warning(f"{data.n_incomplete} rows of the data lack some feature and were left out.")
-    yield from _of_columns(model, data)
+    yield from _of_columns(model, domain, data)
     n_repeated = len(data.X) - len(np.unique(data.X, axis=0))
     if n_repeated:
         yield _remark(f"{n_repeated} rows of the data repeat the inputs of another row.")
@@ -78,8 +88,7 @@ def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
         yield _remark(f"{int(np.isnan(data.y).sum())} of {len(data.y)} rows of the data are unlabelled.")
 
 
-def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
-    ranges = model.rule_base.domain
+def _of_columns(model: Model, ranges: Ranges, data: ReportData) -> Iterator[Note]:
     room = OUTSIDE * (ranges.high - ranges.low)
     rows = data.X
     outside = (rows < ranges.low - room) | (rows > ranges.high + room)

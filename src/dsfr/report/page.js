@@ -35,10 +35,27 @@ byId("theme").addEventListener("click", () => {
   useTheme(names[(names.indexOf(byId("theme").dataset.name) + 1) % names.length]);
 });
 
+// ---- price of readability: error expected with one rule, two and so on
+function fillPrice() {
+  if (!model.price) return;
+  byId("price-notes").append(...model.price.notes.map((text) => element("p", { class: "hint" }, text)));
+  show("price", "Price");
+  if (model.price.curve.length > 1) onWidth(byId("price-chart"), drawPrice);
+}
+
+function drawPrice() {
+  const points = model.price.curve, most = Math.max(...points.map(([, price]) => price));
+  const plot = frame(byId("price-chart"), { xRange: [1, points.length], yRange: [0, 1.1 * most || 1], xLabel: "rules", yLabel: "more error, %", height: 280,
+    label: "Price of readability by number of rules" });
+  plot.svg.append(shape("path", { d: path(points.map(([n, price]) => [plot.x(n), plot.y(price)])), fill: "none", stroke: "var(--c0)", "stroke-width": 2.4 }));
+  for (const [n, price] of points) plot.svg.append(shape("circle", { cx: plot.x(n), cy: plot.y(price), r: n === model.rules.length ? 6 : 3.5, fill: n === model.rules.length ? "var(--c1)" : "var(--c0)" }));
+}
+
 useTheme("auto");
 fillSummary();
+if (model.price) { byId("summary").after(byId("rules"), byId("price")); fillRules(); fillPrice(); }
 fillInputs();
-fillRules();
+if (!model.price) fillRules();
 fillSets();
 fillResponse();
 fillFit();

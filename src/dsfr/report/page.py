@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dsfr import __version__
+from dsfr.core.explain.card import Card
 from dsfr.core.explain.words import one_line
 from dsfr.core.features.membership import MEMBERSHIPS
 from dsfr.model.model import Model
+from dsfr.report.card_payload import payload_of_card
 from dsfr.report.data import ReportData
 from dsfr.report.payload import payload_of
 from dsfr.storage.atomic import replacing
@@ -42,12 +44,14 @@ def render(model: Model, data: ReportData | None = None) -> str:
     target = one_line(model.target_name)
     slots = {
         "version": html.escape(__version__),
-        "title": html.escape(f"{target}: a model in {len(rules)} rules"),
+        "title": html.escape(f"{target}: a model in {len(rules)} rule{'s' * (len(rules) != 1)}"),
         "heading": html.escape(target),
         "rules": html.escape(str(rules)),
         "style": _template("style.css"),
         "script": "\n".join([_template("predict.js"), _memberships(), *map(_template, SCRIPTS)]),
-        "payload": script_json(payload_of(model, rules, data)),
+        "payload": script_json(
+            payload_of_card(model, rules, data) if isinstance(rules, Card) else payload_of(model, rules, data)
+        ),
     }
     # One pass: text that was filled in is not searched again, even if a name contains braces.
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _template("page.html"))

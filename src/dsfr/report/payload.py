@@ -14,6 +14,7 @@ from dsfr.core.explain.rules import Rule
 from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.core.prediction.errors import relative_error
 from dsfr.core.prediction.mixture import Member
+from dsfr.core.scaling.affine import Ranges
 from dsfr.estimators.parameters import read_parameters
 from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
@@ -47,18 +48,18 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "start": base.mean_output,
         # The largest rule's center: at the typical row all contributions would be near zero.
         "first_row": base.centers[int(np.argmax(base.shares))].tolist(),
-        "interval": _interval(model),
+        "interval": interval_of(model),
         "rules": [_rule(rule) for rule in rules],
         "rules_hint": _rules_hint(data),
-        "columns": [_column(base, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
+        "columns": [column_of(base.domain, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
         # The feature with the largest effect on predictions is shown first.
         "first_feature": int(np.argmax(_effects(base, among))),
-        "tiles": _tiles(model, base, data),
-        "fit": _fit(model, data),
+        "tiles": tiles_of(model, base.n_rules, f"of {len(base.members)} models" if len(base.members) > 1 else "", data),
+        "fit": fit_of(model, data),
         "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
         "notes": notes_of(model, base, data),
-        "settings": _settings(model),
-        "reproduce": _reproduce(model),
+        "settings": settings_of(model),
+        "reproduce": reproduce_of(model),
     }
 
 
@@ -88,7 +89,7 @@ def _rules_hint(data: ReportData | None) -> str:
     )
 
 
-def _interval(model: Model) -> Payload | None:
+def interval_of(model: Model) -> Payload | None:
     """Half widths of intervals by coverage in percent; None without uncertainty."""
     known = {f"{coverage:.0%}": half for coverage, half in model.half_widths(COVERAGES).items()}
     return {"half_widths": known, "first": "90%" if "90%" in known else max(known)} if known else None
@@ -141,9 +142,9 @@ def _rule(rule: Rule) -> Payload:
     }
 
 
-def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Payload:
+def column_of(domain: Ranges, among: Array, j: int, *, with_histogram: bool) -> Payload:
     """Range of a feature's slider and plots, quantiles for its words, and its histogram."""
-    low, high = float(base.domain.low[j]), float(base.domain.high[j])
+    low, high = float(domain.low[j]), float(domain.high[j])
     if high <= low:
         low, high = low - 1.0, high + 1.0
     column: Payload = {"low": low, "high": high, "quantiles": np.quantile(among[:, j], GRID).tolist()}
@@ -155,10 +156,11 @@ def _column(base: RuleBase, among: Array, j: int, *, with_histogram: bool) -> Pa
     return column
 
 
-def _tiles(model: Model, base: RuleBase, data: ReportData | None) -> list[Payload]:
+def tiles_of(model: Model, n_rules: int, note: str, data: ReportData | None) -> list[Payload]:
+    """Numbers at the top of the page."""
     training = model.training
     tiles = [
-        ("Rules", str(base.n_rules), f"of {len(base.members)} models" if len(base.members) > 1 else ""),
+        ("Rules", str(n_rules), note),
         ("Inputs", str(len(model.feature_names)), ""),
         ("Training rows", _count(training, "n_samples"), f"{_count(training, 'n_labeled')} labelled"),
         ("Agents", _count(training, "n_agents"), ""),
@@ -194,7 +196,7 @@ def _error(model: Model, data: ReportData | None) -> tuple[float, int] | None:
     return None if error is None else (error, int(np.count_nonzero(~np.isnan(data.y))))
 
 
-def _fit(model: Model, data: ReportData | None) -> Payload | None:
+def fit_of(model: Model, data: ReportData | None) -> Payload | None:
     """Pairs of true and predicted values."""
     if data is None or data.y is None or np.isnan(data.y).all():
         return None
@@ -216,7 +218,8 @@ def _fit(model: Model, data: ReportData | None) -> Payload | None:
     }
 
 
-def _reproduce(model: Model) -> Payload:
+def reproduce_of(model: Model) -> Payload:
+    """The call that trains the model again, if it is known."""
     code = reproduction_of(model)
     same = (
         f"The same rows, owners and dsfr {__version__} give the same model. Arguments not named are at their defaults."
@@ -225,7 +228,7 @@ def _reproduce(model: Model) -> Payload:
     return {"hint": same if code else unknown, "code": code}
 
 
-def _settings(model: Model) -> list[list[str]]:
+def settings_of(model: Model) -> list[list[str]]:
     """Names and values of the estimator's parameters, components as their calls."""
     stored = {name: value for name, value in model.settings.items() if name != "estimator"}
     try:

@@ -13,6 +13,8 @@ function scaled(row, member) {
 
 // Softmax of log-memberships: the plain product underflows to 0/0 far from all centers.
 function firingStrengths(z, member) {
+  if (member.conditions) return member.conditions.map((conditions) =>
+    conditions.reduce((product, condition) => product * conditionDegree(condition, z[condition.feature]), 1));
   const logMembership = LOG_MEMBERSHIPS[member.membership];
   const logs = member.centers.map((center, k) =>
     z.reduce((sum, value, j) => sum + logMembership((value - center[j]) / member.widths[k][j]), 0));
@@ -21,6 +23,11 @@ function firingStrengths(z, member) {
   const total = raw.reduce((a, b) => a + b, 0);
   return raw.map((value) => value / total);
 }
+
+function ramp(x, [start, end]) { return Math.min(Math.max((x - start) / (end - start), 0), 1); }
+
+// Degree to which the condition of a rule over shared terms holds: above one ramp and below another.
+function conditionDegree({ above, below }, x) { return (above ? ramp(x, above) : 1) - (below ? ramp(x, below) : 0); }
 
 function memberPrediction(row, member) {
   const z = scaled(row, member);

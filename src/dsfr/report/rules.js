@@ -95,6 +95,11 @@ function fillSets() {
 }
 
 function membership(rule, j, value) {
+  const { conditions } = model.members[rule.member - 1];
+  if (conditions) {
+    const own = conditions[rule.number - 1].find((condition) => condition.feature === j);
+    return own ? conditionDegree(own, value) : 1;
+  }
   const logMembership = LOG_MEMBERSHIPS[model.members[rule.member - 1].membership];
   return Math.exp(logMembership((value - rule.center[j]) / rule.width[j]));
 }

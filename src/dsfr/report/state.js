@@ -25,6 +25,10 @@ function featureOptions(select, chosen = 0) {
 }
 
 function word(j, value) {
+  if (model.terms) {
+    const ramps = model.terms[j].ramps;
+    return ramps.length ? model.terms[j].names[ramps.filter((own) => ramp(value, own) > 0.5).length] : "";
+  }
   const { quantiles, low, high } = model.columns[j];
   const near = 0.005 * (high - low); // a cluster of equal values has a center that equals them only up to rounding
   const under = quantiles.filter((q) => q < value - near).length, upTo = quantiles.filter((q) => q <= value + near).length;

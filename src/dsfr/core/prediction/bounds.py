@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrcon
 
 from dsfr.core.arrays import Array
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.mixture import Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import MAX_SCALED, MAX_VALUE, Ranges
@@ -56,13 +57,30 @@ def check_predictor(predictor: Predictor) -> None:
         raise ValueError("its limits are not in order")
     units = [np.array([predictor.target_mean, predictor.target_scale]), ranges.low, ranges.high]
     units += [] if limits is None else [limits.low, limits.high]
-    fits = all(_at_most(array, MAX_UNIT) for array in units) and _at_most(predictor.weights, MAX_WEIGHT)
+    fits = all(_at_most(array, MAX_UNIT) for array in units) and _weights_fit(predictor)
     if not (
         fits and _at_most(places, MAX_SCALED) and _at_most(divisors, MAX_SCALED) and (divisors >= MIN_DIVISOR).all()
     ):
         raise ValueError(TOO_LARGE)
     if not predictor.basis.n_rules and _highest_wavelet(divisors) > MAX_WAVELET:
         raise ValueError(TOO_LARGE)
+
+
+def _weights_fit(predictor: Predictor) -> bool:
+    """Whether lines can be computed with: in scaled units, or for `LinguisticRules` in the units of the data."""
+    if not isinstance(predictor.basis, LinguisticRules):
+        return _at_most(predictor.weights, MAX_WEIGHT)
+    lines, limits = predictor.weights.reshape(predictor.basis.n_rules, -1), predictor.limits
+    farthest = np.full(predictor.n_features, MAX_SCALED)
+    if limits is not None:
+        farthest = np.minimum(np.maximum(np.abs(limits.low), np.abs(limits.high)), MAX_SCALED)
+    ramps = np.concatenate([predictor.basis.ramp_starts, predictor.basis.ramp_ends])
+    with np.errstate(over="ignore"):
+        return (
+            _at_most(ramps, MAX_UNIT)
+            and _at_most(lines[:, 0], MAX_ERROR)
+            and _at_most(lines[:, 1:] * farthest, MAX_ERROR)
+        )
 
 
 def check_mixture(mixture: Mixture) -> None:

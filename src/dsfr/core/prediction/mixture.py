@@ -77,6 +77,13 @@ class Scores:
         """Whether there are enough labels for intervals of this coverage."""
         return self._rank(coverage) <= float(self.counts[-1])
 
+    @property
+    def deviation(self) -> float:
+        """Root mean squared error, from the counts."""
+        largest = max(float(self.thresholds[-1]), np.finfo(np.float64).tiny)
+        squares = np.diff(self.counts, prepend=0.0) @ (self.thresholds / largest) ** 2
+        return largest * float(np.sqrt(squares / self.counts[-1]))
+
     def _rank(self, coverage: float) -> float:
         """Rank, among the sorted errors, of the one that is the half width: ``ceil(coverage (n + 1))``."""
         return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
@@ -110,13 +117,17 @@ class Mixture:
     def deviations(self, X: Array) -> Array:
         """Standard deviation of a new observation at every row, from noise, weights and disagreement of members; (n,).
 
+        Without posterior distributions of the weights it is the root mean squared leave-one-out error, for every row.
+
         Raises
         ------
         ValueError
             If the model was trained without uncertainty.
         """
         if any(member.posterior is None for member in self.members):
-            raise ValueError(WITHOUT_UNCERTAINTY)
+            if self.scores is None:
+                raise ValueError(WITHOUT_UNCERTAINTY)
+            return np.full(len(X), self.scores.deviation)
         deviations = np.empty(len(X))
         for block in row_blocks(len(X)):
             deviations[block] = self._block_deviations(X[block])

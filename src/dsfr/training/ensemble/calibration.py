@@ -14,7 +14,8 @@ from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.rule_bases import Base, base_message, left_out_predictions, mixture_message
+from dsfr.training.ensemble.rule_bases import Base, base_message, mixture_message
+from dsfr.training.ensemble.teacher import left_out_averages
 from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.scaling.survey import Population
@@ -53,20 +54,14 @@ def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
 
     Targets are as they are, not moved to the limits: an interval must hold them.
     """
-    X, y = _labeled_sample(shard, int(memory["seed"]))
+    X, y = labeled_sample(shard, int(memory["seed"]))
     sample = Shard(ArrayRows(X, y), shard.key)
-    errors = np.abs(y - _left_out_averages(sample.within_limits(memory), memory, broadcast))
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    errors = np.abs(y - mean - scale * left_out_averages(sample.within_limits(memory), memory, broadcast))
     return {**memory, "errors": errors}, {"largest": scalar(errors.max(initial=0.0))}
 
 
-def _left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
-    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
-    averages = [Z @ broadcast["shares"] for Z, _ in left_out_predictions(shard, memory, broadcast)]
-    averaged: Array = mean + scale * np.concatenate([np.empty(0), *averages])
-    return averaged
-
-
-def _labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
+def labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
     """Labelled rows: all, or `MAX_SCORES` of them at random; unscaled."""
     n = shard.n_labeled
     wanted = np.arange(n)
@@ -127,10 +122,10 @@ def calibrate(engine: Engine, population: Population, bases: Sequence[Base], sha
     if not sure:
         return Mixture(members)
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
-    return Mixture(members, _scores(engine, largest))
+    return Mixture(members, counted_scores(engine, largest))
 
 
-def _scores(engine: Engine, largest: float) -> Scores:
+def counted_scores(engine: Engine, largest: float) -> Scores:
     """Errors of all agents' labels by count, as finely as coverages may ask for."""
     scores = _counted(engine, np.linspace(0.0, largest, N_THRESHOLDS))
     if scores.counts[1] > scores.counts[-1] / 2.0:  # one is so far off that the others look alike

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
+from dsfr.training.distillation import fidelity, growth, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.ensemble import calibration, relevance, rule_bases
 from dsfr.training.scaling import declared, robust, survey
@@ -35,6 +36,10 @@ MODULES = (
     relevance,
     rule_bases,
     calibration,
+    taught,
+    quantiles,
+    growth,
+    fidelity,
 )
 """Modules that declare tasks, in the order in which a training uses them."""
 

@@ -31,7 +31,7 @@ from dsfr.training.tasks.symbols import Sizes, largest_sizes
 
 VERBS = ("sum", "max", "gather")
 """How contributions are combined."""
-STAGES = ("survey", "start", "clusters", "widths", "statistics", "averaging", "weights")
+STAGES = ("survey", "start", "clusters", "widths", "statistics", "averaging", "weights", "distillation")
 """Stages of a training, in order."""
 OTHER = "other"
 """Stage of tasks that are part of no training."""

@@ -13,10 +13,13 @@ MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
 MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
 MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40, "w": 64}
+MOST |= {"n": 2**40, "v": 64, "u": 64, "f": 64, "x": 64, "z": 64}
 """Largest value of every free symbol: features, rules, hidden nodes, weights, rule bases, candidates, rounds that
 acceleration combines or agents remember, errors that an agent keeps, labelled rows that are left out in groups, places
-in a table of hashes, bytes with a bit for every row, and letters of a name."""
-MAY_BE_EMPTY = ("e", "g")
+in a table of hashes, bytes with a bit for every row, and letters of a name; rows, ramps of linguistic
+terms, features of lines, features that rules are split along, rules whose splits are evaluated, and numbers of rules
+that are compared."""
+MAY_BE_EMPTY = ("e", "g", "n", "v")
 """Symbols that may be 0."""
 Sizes: TypeAlias = dict[str, int]
 """Values of the symbols that are known so far."""
@@ -68,8 +71,16 @@ _FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., int]]] = {
     "t": (("d",), _terms),
     "t(t+1)/2": (("t",), lambda t: t * (t + 1) // 2),
     "r+1": (("r",), lambda r: r + 1),
+    "u+1": (("u",), lambda u: u + 1),
+    "k(d+1)": (("k", "d"), lambda k, d: k * (d + 1)),
+    "d+2": (("d",), lambda d: d + 2),
+    "(d+2)(d+3)/2": (("d",), lambda d: (d + 2) * (d + 3) // 2),
+    "(u+2)(u+3)/2": (("u",), lambda u: (u + 2) * (u + 3) // 2),
+    "k(u+1)+1": (("k", "u"), lambda k, u: k * (u + 1) + 1),
+    "c(c+1)/2": (("k(u+1)+1",), lambda c: c * (c + 1) // 2),
 }
-"""Formulas that shapes may have; t is the number of terms of the polynomial in d features."""
+"""Formulas that shapes may have; t is the number of terms of the polynomial in d features, and c the
+number of columns of rules with u features in their lines, and of the teacher."""
 
 
 def most_of(symbol: str, sizes: Sizes) -> int:

@@ -1,0 +1,1 @@
+"""Short rules that reproduce the predictions of another model: splits, lines, and their rounding."""

@@ -1,0 +1,143 @@
+"""Lines of rules from sums of products: least squares with the parent's line as the prior, few terms, few digits.
+
+A matrix of sums has a row for the constant, one for every feature of the line, and a last one for what is to be
+reproduced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from dsfr.core.arrays import Array, IntArray
+
+RIDGE = 0.01
+"""Weight, per unit of a rule's mass, of the squared distance of slopes to those of the parent, in scaled units."""
+LEAST = 1e-9
+"""The same for the constant, and for all lines without a parent: a column that is constant has slope 0."""
+
+
+def matrices(triangles: Array, size: int) -> Array:
+    """Symmetric matrices of upper triangles; shape (..., size, size)."""
+    full = np.zeros((*triangles.shape[:-1], size, size))
+    i, j = np.triu_indices(size)
+    full[..., i, j] = triangles
+    full[..., j, i] = triangles
+    return full
+
+
+def penalties(mass: Array, n_columns: int, *, has_parent: bool) -> Array:
+    """Diagonal of the penalty on the distance to the prior; shape (..., columns)."""
+    weights = np.full(n_columns, RIDGE if has_parent else LEAST)
+    weights[0] = LEAST
+    diagonal: Array = np.maximum(mass, np.finfo(np.float64).tiny)[..., None] * weights
+    return diagonal
+
+
+def fit_lines(sums: Array, prior: Array | None) -> tuple[Array, Array]:
+    """Lines that minimise the weighted squared distance, and that distance; shapes (..., p) and (...)."""
+    gram, moment, square = sums[..., :-1, :-1], sums[..., :-1, -1], sums[..., -1, -1]
+    diagonal = penalties(sums[..., 0, 0], gram.shape[-1], has_parent=prior is not None)
+    start = np.zeros(gram.shape[-1]) if prior is None else prior
+    system = gram + diagonal[..., None] * np.eye(gram.shape[-1])
+    lines = np.linalg.solve(system, (moment + diagonal * start)[..., None])[..., 0].astype(np.float64)
+    return lines, distance(lines, gram, moment, square)
+
+
+def distance(lines: Array, gram: Array, moment: Array, square: Array) -> Array:
+    """``sum w (t - line)^2`` from sums; not below 0."""
+    fitted = np.einsum("...i,...ij,...j->...", lines, gram, lines)
+    left: Array = np.maximum(square - 2.0 * np.einsum("...i,...i->...", lines, moment) + fitted, 0.0)
+    return left
+
+
+@dataclass(frozen=True, slots=True)
+class LineRules:
+    """What a line may be."""
+
+    budget: float
+    """Increase of the mean squared distance that leaving out terms may cost."""
+    max_terms: int | None = None
+    signs: tuple[tuple[int, int], ...] = ()
+    """Columns whose slope has a prescribed sign, and the sign, 1 or -1."""
+    without: tuple[int, ...] = ()
+    """Columns that lines may not have."""
+
+
+def short_line(sums: Array, prior: Array | None, rules: LineRules) -> Array:
+    """The line of a rule with the terms that do not pay left out, by backward elimination; shape (p,)."""
+    gram, moment = sums[:-1, :-1], sums[:-1, -1]
+    p, mass = len(gram), float(sums[0, 0])
+    diagonal = penalties(sums[0, 0], p, has_parent=prior is not None)
+    system = gram + np.diag(diagonal)
+    target = moment + diagonal * (np.zeros(p) if prior is None else prior)
+    active = [j for j in range(p) if j not in rules.without]
+    signs, spent = dict(rules.signs), 0.0
+    line = _solve(system, target, active, signs)
+    while len(active) > 1:
+        costs = [(_cost(system, target, line, active, j, signs), j) for j in active[1:]]
+        cost, term = min(costs)
+        too_many = rules.max_terms is not None and len(active) - 1 > rules.max_terms
+        if line[term] != 0.0 and spent + cost > rules.budget * mass and not too_many:
+            break
+        active.remove(term)
+        spent += max(cost, 0.0)
+        line = _solve(system, target, active, signs)
+    return line
+
+
+def _cost(system: Array, target: Array, line: Array, active: list[int], term: int, signs: dict[int, int]) -> float:
+    """Increase of the penalised squared distance if a term is left out and the others are fitted again."""
+    if line[term] == 0.0:
+        return 0.0
+    others = [j for j in active if j != term]
+    without = _solve(system, target, others, signs)
+    return _objective(system, target, without) - _objective(system, target, line)
+
+
+def _objective(system: Array, target: Array, line: Array) -> float:
+    return float(line @ system @ line - 2.0 * target @ line)
+
+
+def _solve(system: Array, target: Array, active: list[int], signs: dict[int, int]) -> Array:
+    line = np.zeros(len(target))
+    part = system[np.ix_(active, active)]
+    bounded = [(i, signs[j]) for i, j in enumerate(active) if j in signs]
+    found = np.linalg.solve(part, target[active])
+    if any(sign * found[i] < 0.0 for i, sign in bounded):
+        low, high = np.full(len(active), -np.inf), np.full(len(active), np.inf)
+        for i, sign in bounded:
+            (low if sign > 0 else high)[i] = 0.0
+        factor = np.linalg.cholesky(part)
+        found = lsq_linear(factor.T, np.linalg.solve(factor, target[active]), (low, high), method="bvls").x
+    line[active] = found
+    return line
+
+
+def forward_selection(sums: Array, n_terms: int) -> IntArray:
+    """Columns, the constant left out, that together reproduce the last one best, chosen one after the other; sorted.
+
+    At most ``n_terms``; those that add nothing are chosen last.
+    """
+    left = sums.copy()
+    _sweep(left, 0)
+    sizes = np.diag(left).copy()
+    chosen: list[int] = []
+    for _ in range(min(n_terms, len(sums) - 2)):
+        diagonal = np.diag(left)[1:-1]
+        usable = diagonal > 1e-9 * np.maximum(sizes[1:-1], np.finfo(np.float64).tiny)
+        gains = np.where(usable, left[1:-1, -1] ** 2 / np.where(usable, diagonal, 1.0), -1.0)
+        gains[[j - 1 for j in chosen]] = -2.0
+        best = int(gains.argmax()) + 1
+        chosen.append(best)
+        if gains[best - 1] >= 0.0:
+            _sweep(left, best)
+    return np.sort(np.array(chosen, dtype=np.int64))
+
+
+def _sweep(matrix: Array, pivot: int) -> None:
+    """Take the part that one column explains out of all others, in place."""
+    if matrix[pivot, pivot] > 0.0:
+        matrix -= np.outer(matrix[:, pivot], matrix[pivot]) / matrix[pivot, pivot]

@@ -1,0 +1,200 @@
+"""The student: lines of short rules from the sums of a grown tree, how many rules it takes, and rounded numbers.
+
+The sums of products of the columns ``strength x (1, features)`` of all leaves determine the lines and the distance to
+the teacher of every smaller tree on the way, because the strength of a rule is the sum of the strengths of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.distillation.lines import LineRules, fit_lines, short_line
+from dsfr.core.distillation.rounding import power_below, rounded
+from dsfr.core.distillation.tree import Bounds, Tree, rules_of
+from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import Ranges
+
+ROUNDING_PRICE = 0.001
+"""Part of the teacher's mean squared error that the rounding of a line may add to it, about."""
+LIMIT_DIGITS = 50.0
+"""Steps of the rounding, at least, between the limits of a feature."""
+
+
+@dataclass(frozen=True, slots=True)
+class JointSums:
+    """Products of the columns of all rules with each other and with the teacher's predictions, over all rows."""
+
+    gram: Array
+    """Shape (k, p, k, p), with p columns per rule: its strength, then its strength times each feature of lines."""
+    moment: Array
+    """Shape (k, p)."""
+    square: float
+    """Sum of the squared predictions of the teacher."""
+
+    @classmethod
+    def of(cls, matrix: Array, n_rules: int) -> JointSums:
+        """From the matrix of products of all columns, the last one being the teacher's predictions."""
+        p = (len(matrix) - 1) // n_rules
+        shape = (n_rules, p, n_rules, p)
+        return cls(matrix[:-1, :-1].reshape(shape), matrix[:-1, -1].reshape(n_rules, p), float(matrix[-1, -1]))
+
+    def merged(self, groups: Sequence[Sequence[int]]) -> JointSums:
+        """Sums of fewer rules, each the union of a group."""
+        member = np.zeros((len(groups), len(self.moment)))
+        for place, group in enumerate(groups):
+            member[place, list(group)] = 1.0
+        gram = np.einsum("ak,kplq,bl->apbq", member, self.gram, member, optimize=True)
+        return JointSums(gram, member @ self.moment, self.square)
+
+    def local(self, rule: int) -> Array:
+        """Sums weighted by the strength of one rule, as `fit_lines` takes them, without the square of the teacher."""
+        p = self.moment.shape[1]
+        sums = np.zeros((p + 1, p + 1))
+        sums[:-1, :-1] = self.gram[rule].sum(axis=1)
+        sums[:-1, -1] = sums[-1, :-1] = self.moment[rule]
+        return sums
+
+    @property
+    def masses(self) -> Array:
+        """Sum of the strengths of every rule; (k,)."""
+        masses: Array = self.gram[:, 0, :, 0].sum(axis=1)
+        return masses
+
+    def distance(self, lines: Array) -> float:
+        """Mean squared distance of the predictions of these lines to the teacher's."""
+        fitted = float(np.einsum("kp,kplq,lq->", lines, self.gram, lines, optimize=True))
+        left = self.square - 2.0 * float((lines * self.moment).sum()) + fitted
+        return max(left, 0.0) / float(self.masses.sum())
+
+
+def stage_lines(tree: Tree, sums: JointSums, n_rules: int, rules: LineRules) -> Array:
+    """Lines of the stage of so many rules, fitted rule by rule with few terms; shape (k, p)."""
+    priors = _priors(tree, sums)
+    merged = sums.merged(tree.groups(n_rules))
+    parents = [priors.get(tuple(group)) for group in tree.groups(n_rules)]
+    return np.stack([short_line(merged.local(k), parent, rules) for k, parent in enumerate(parents)])
+
+
+def _priors(tree: Tree, sums: JointSums) -> dict[tuple[int, ...], Array]:
+    """Line of the parent of every rule of every stage, by the leaves that make up the rule."""
+    priors: dict[tuple[int, ...], Array] = {}
+    for n_rules, place in enumerate(tree.splits, start=1):
+        before, after = tree.groups(n_rules), tree.groups(n_rules + 1)
+        parent = tuple(before[place])
+        line, _ = fit_lines(sums.merged(before).local(place), priors.get(parent))
+        priors[tuple(after[place])] = priors[tuple(after[place + 1])] = line
+    return priors
+
+
+def price_of(distance: float, error: float) -> float:
+    """Expected increase of the root mean squared error, as a part of the teacher's.
+
+    ``distance`` is the mean squared distance to the teacher, ``error`` the teacher's mean squared error. The distance
+    is taken to be uncorrelated with the teacher's errors.
+    """
+    return float(np.sqrt(1.0 + distance / error)) - 1.0
+
+
+def chosen_number(prices: Sequence[float], max_rules: int, tolerance: float) -> int:
+    """Smallest number of rules whose price is within the tolerance of the lowest price up to ``max_rules``.
+
+    >>> chosen_number([0.2, 0.05, 0.012, 0.008, 0.001], 4, 0.01)
+    3
+    """
+    allowed = prices[:max_rules]
+    return next(k for k, price in enumerate(allowed, start=1) if price <= min(allowed) + tolerance)
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Scaling of features and target, and limits of the features, of the teacher."""
+
+    ranges: Ranges
+    target_mean: float
+    target_scale: float
+    limits: Ranges | None
+
+
+def rounded_predictor(
+    stage: Sequence[Bounds], sums: JointSums, lines: Array, columns: IntArray, units: Units, error: float
+) -> Predictor:
+    """The rules in the units of the data, with as many digits as matter; rules of the same line become one."""
+    n_features, shares = len(units.ranges.low), sums.masses / sums.masses.sum()
+    weights = [_rounded_line(sums.local(k), lines[k], columns, units, error) for k in range(len(lines))]
+    conditions: list[Bounds] = list(stage)
+    merged_shares = shares.tolist()
+    while (pair := _same_line(conditions, weights)) is not None:
+        i, j, joined = pair
+        conditions[i], merged_shares[i] = joined, merged_shares[i] + merged_shares[j]
+        del conditions[j], weights[j], merged_shares[j]
+    basis = rules_of(conditions, n_features)
+    limits = None if units.limits is None else _rounded_limits(units.limits)
+    return as_predictor(basis, np.concatenate(weights), np.array(merged_shares), limits)
+
+
+def as_predictor(basis: LinguisticRules, weights: Array, shares: Array, limits: Ranges | None) -> Predictor:
+    """A predictor whose numbers are in the units of the data: nothing is scaled."""
+    ones = np.ones(basis.n_features)
+    return Predictor(Ranges(-ones, ones), basis, weights, 0.0, 1.0, np.minimum(shares, 1.0), limits)
+
+
+def _rounded_line(local: Array, line: Array, columns: IntArray, units: Units, error: float) -> Array:
+    """Constant and slopes of one rule for all features, in the units of the data."""
+    mass = float(local[0, 0])
+    middle, half = units.ranges.midpoints[columns], units.ranges.half_widths[columns]
+    means = local[0, 1:-1] / mass
+    spreads = half * np.sqrt(np.maximum(np.diag(local)[1:-1] / mass - means**2, 0.0))
+    n_terms = np.count_nonzero(line[1:]) + 1
+    step = np.sqrt(12.0 * ROUNDING_PRICE * error / n_terms) * units.target_scale
+    slopes = units.target_scale * line[1:] / half
+    kept = [
+        rounded(slope, power_below(step / spread)) if spread > 0.0 else 0.0
+        for slope, spread in zip(slopes.tolist(), spreads.tolist(), strict=True)
+    ]
+    # The line then passes through the mean of the teacher's predictions on the rows of the rule.
+    level = units.target_mean + units.target_scale * float(local[0, -1]) / mass
+    constant = rounded(level - float(np.asarray(kept) @ (middle + half * means)), power_below(step))
+    weights = np.zeros(1 + len(units.ranges.low))
+    weights[0], weights[1 + columns] = constant, kept
+    return weights
+
+
+def _same_line(conditions: Sequence[Bounds], weights: Sequence[Array]) -> tuple[int, int, Bounds] | None:
+    """Two rules of the same line that are neighbors along one feature, and the conditions of both together."""
+    for i, first in enumerate(conditions):
+        for j, second in enumerate(conditions):
+            if i == j or not np.array_equal(weights[i], weights[j]):
+                continue
+            differing = [f for f in {*first, *second} if first.get(f) != second.get(f)]
+            if len(differing) == 1 and (joined := _joined(first, second, differing[0])) is not None:
+                return i, j, joined
+    return None
+
+
+def _joined(first: Bounds, second: Bounds, feature: int) -> Bounds | None:
+    low, ends = first.get(feature, (None, None))
+    starts, high = second.get(feature, (None, None))
+    if ends is None or ends != starts:
+        return None
+    others = {f: bounds for f, bounds in first.items() if f != feature}
+    return others if low is None and high is None else {**others, feature: (low, high)}
+
+
+def _rounded_limits(limits: Ranges) -> Ranges:
+    """Limits rounded outwards."""
+    low, high = limits.low.copy(), limits.high.copy()
+    for j, (a, b) in enumerate(zip(limits.low.tolist(), limits.high.tolist(), strict=True)):
+        power = power_below(b / LIMIT_DIGITS - a / LIMIT_DIGITS)
+        if power > -300:
+            low[j], high[j] = _outwards(a, power, -1.0), _outwards(b, power, 1.0)
+    return Ranges(low, high)
+
+
+def _outwards(value: float, power: int, sign: float) -> float:
+    near = rounded(value, power)
+    return near if sign * (near - value) >= 0.0 else rounded(value + sign * 10.0**power, power)

@@ -1,0 +1,236 @@
+"""Rules over linguistic terms as text that is the model: every number is printed in full."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.explain.words import readable
+from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.predictor import Predictor
+
+TERMS = {
+    1: ("any",),
+    2: ("low", "high"),
+    3: ("low", "medium", "high"),
+    4: ("very low", "low", "high", "very high"),
+    5: ("very low", "low", "medium", "high", "very high"),
+}
+"""Names of the terms of a feature by their number; of more terms: level 1, level 2 and so on."""
+_PLAIN = re.compile(r"[^\W\d]\w*(\.\w+)*( \w+(\.\w+)*)*")
+_RESERVED = {"is", "or", "and", "where", "fully"}
+
+
+def quoted(name: str) -> str:
+    """A name as the text has it: in quotation marks, as JSON has it, unless it consists of plain words.
+
+    >>> [quoted(name) for name in ("mean radius", "x.1", "a*b", "this is")]
+    ['mean radius', 'x.1', '"a*b"', '"this is"']
+    """
+    if _PLAIN.fullmatch(name) and not _RESERVED & set(name.lower().split(" ")):
+        return name
+    return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def in_full(value: float) -> str:
+    """A number with all of its digits.
+
+    >>> [in_full(value) for value in (14.0, 0.1, -1e-300, -0.0)]
+    ['14', '0.1', '-1e-300', '0']
+    """
+    return f"{value + 0.0:.0f}" if value == np.floor(value) and abs(value) < 1e15 else repr(value)
+
+
+def term_names(rules: LinguisticRules, words: Mapping[int, Sequence[str]], binary: Sequence[int]) -> list[list[str]]:
+    """Names of the terms of every feature: given ones, numbers of two-valued features, or the usual ones."""
+    names = []
+    for j, n_terms in enumerate(rules.n_terms.tolist()):
+        given = list(words.get(j, ()))
+        if len(given) == n_terms:
+            names.append(given)
+        elif j in binary and n_terms == 2:
+            names.append([in_full(value) for value in rules.ramps_of(j)[0]])
+        else:
+            usual = TERMS.get(n_terms)
+            names.append(list(usual) if usual else [f"level {i + 1}" for i in range(n_terms)])
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Rules over shared terms, with the names of columns and terms; printing it shows the whole model."""
+
+    predictor: Predictor
+    feature_names: tuple[str, ...]
+    target_name: str
+    terms: tuple[tuple[str, ...], ...]
+    """Names of the terms of every feature."""
+    outputs: tuple[float, ...]
+    """Mean output of every rule over its rows."""
+    notes: tuple[str, ...] = ()
+    """Sentences about the model: its price, and whether there is signal."""
+
+    @property
+    def rules(self) -> LinguisticRules:
+        """The conditions of the rules."""
+        assert isinstance(self.predictor.basis, LinguisticRules)
+        return self.predictor.basis
+
+    @property
+    def lines(self) -> Array:
+        """Constant and slopes of every rule, in the units of the data; shape (k, d + 1)."""
+        return self.predictor.weights.reshape(self.rules.n_rules, -1)
+
+    def __len__(self) -> int:
+        return self.rules.n_rules
+
+    def __str__(self) -> str:
+        parts = [self.introduction(), "\n".join(self.notes), self._section("Words", self.meanings())]
+        parts += [self._section("Limits", self.limits()), *(self.rule_text(k) for k in range(len(self)))]
+        return "\n\n".join(part for part in parts if part)
+
+    def introduction(self) -> str:
+        """How a prediction is made."""
+        target = quoted(self.target_name)
+        if len(self) == 1:
+            return f"{target} is predicted by one rule without conditions."
+        return (
+            f"{target} is predicted by {len(self)} rules: the sum of their lines, each times the rule's strength.\n"
+            "The strength of a rule is the product of the degrees to which its conditions hold. Strengths sum to 1."
+        )
+
+    def meanings(self) -> list[str]:
+        """One sentence for every term of every feature that a rule has a condition on."""
+        found = []
+        for j, names in enumerate(self.terms):
+            ramps = self.rules.ramps_of(j)
+            for i, name in enumerate(names if ramps else ()):
+                below, above = ramps[i - 1] if i else None, ramps[i] if i < len(ramps) else None
+                found.append(f"{quoted(self.feature_names[j])} is {quoted_term(name)}: {_meaning(below, above)}")
+        return [*found, "In between, the degree changes linearly."] if found else []
+
+    def limits(self) -> list[str]:
+        """Where features of lines are cut off."""
+        limits = self.predictor.limits
+        used = np.flatnonzero((self.lines[:, 1:] != 0.0).any(axis=0)).tolist() if limits is not None else []
+        return [
+            f"{quoted(self.feature_names[j])} counts as {in_full(float(limits.low[j]))} where it is lower, "
+            f"as {in_full(float(limits.high[j]))} where it is higher"
+            for j in used
+            if limits is not None
+        ]
+
+    def rule_text(self, rule: int) -> str:
+        """One rule: conditions and line."""
+        share, target = self.predictor.shares[rule], quoted(self.target_name)
+        title = f"Rule {rule + 1} ({share:.0%} of the rows, {target} about {readable(self.outputs[rule])})"
+        return "\n".join([title, f"  {self.condition(rule)}", f"  THEN {target} = {self.line_text(rule)}"])
+
+    def condition(self, rule: int) -> str:
+        """The conditions of a rule."""
+        clauses = [
+            f"{quoted(self.feature_names[j])} is {' or '.join(map(quoted_term, self.terms[j][first : last + 1]))}"
+            for j, (first, last) in self.rules.conditions(rule).items()
+        ]
+        return f"IF {' AND '.join(clauses)}" if clauses else "ALWAYS"
+
+    def line_text(self, rule: int) -> str:
+        """The line of a rule: its constant and the terms that it has."""
+        constant, *slopes = self.lines[rule].tolist()
+        terms = [
+            f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
+            for slope, name in zip(slopes, self.feature_names, strict=True)
+            if slope != 0.0
+        ]
+        return " ".join([in_full(constant), *terms])
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One flat dictionary per rule: number, share, mean output, conditions, line and text."""
+        return [
+            {
+                "rule": k + 1,
+                "share": float(self.predictor.shares[k]),
+                "mean_output": self.outputs[k],
+                "condition": self.condition(k),
+                "line": self.line_text(k),
+                "text": self.rule_text(k),
+            }
+            for k in range(len(self))
+        ]
+
+    def complexity(self) -> dict[str, float]:
+        """What there is to read: rules, conditions, terms of lines, and words."""
+        conditions = [len(self.rules.conditions(k)) for k in range(len(self))]
+        terms = np.count_nonzero(self.lines[:, 1:], axis=1)
+        words = [len(names) for j, names in enumerate(self.terms) if self.rules.ramps_of(j)]
+        return {
+            "rules": len(self),
+            "conditions": sum(conditions),
+            "conditions_per_rule": sum(conditions) / len(self),
+            "terms": int(terms.sum()),
+            "terms_per_rule": float(terms.mean()),
+            "words": sum(words),
+            "words_per_feature": sum(words) / len(words) if words else 0.0,
+        }
+
+    def _section(self, title: str, lines: Sequence[str]) -> str:
+        return "\n".join([title, *(f"  {line}" for line in lines)]) if lines else ""
+
+
+def quoted_term(name: str) -> str:
+    """A term as the text has it; numbers of two-valued features need no quotation marks."""
+    return name if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", name) else quoted(name)
+
+
+def _meaning(below: tuple[float, float] | None, above: tuple[float, float] | None) -> str:
+    if below is None and above is not None:
+        return f"below {in_full(above[0])} fully, above {in_full(above[1])} not at all"
+    assert below is not None
+    if above is None:
+        return f"above {in_full(below[1])} fully, below {in_full(below[0])} not at all"
+    full = f"from {in_full(below[1])} to {in_full(above[0])} fully"
+    return f"{full}, below {in_full(below[0])} or above {in_full(above[1])} not at all"
+
+
+def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
+    """Sentences about a student, from the record of its training."""
+    if not record:
+        return
+    base = f"the average of {record['teacher_members']} rule bases with {record['teacher_rules']} rules"
+    if record["teacher_members"] == 1:
+        base = f"a rule base with {record['teacher_rules']} rules"
+    if not record["is_signal"]:
+        yield (
+            f"The labels carry no signal: the leave-one-out error of {base} is not below that of the mean. The "
+            "prediction is the mean of the labels."
+        )
+        return
+    rules = "One rule" if n_rules == 1 else f"{n_rules} rules"
+    if record["teacher_error"] is None:
+        yield f"{rules} explain {record['fidelity']:.1%} of how {base} varies over the rows."
+        return
+    yield (
+        f"Price of readability: {rules.lower() if n_rules == 1 else rules} with {record['price']:.1%} more error than "
+        f"{base} (expected from the distance between both); answering with the strongest rule alone: "
+        f"{record['strongest_price']:.1%}."
+    )
+    yield from _dearer(record)
+
+
+def _dearer(record: Mapping[str, Any]) -> Iterator[str]:
+    """If the price is high, how many rules a lower one takes."""
+    high = 0.05
+    if record["price"] <= high:
+        return
+    enough = [entry for entry in record["curve"] if entry["price"] <= high]
+    if enough:
+        yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: max_rules allows them."
+    elif record["curve"]:
+        last = record["curve"][-1]
+        yield f"Even {last['n_rules']:.0f} rules would cost {last['price']:.1%}: use the average where accuracy counts."

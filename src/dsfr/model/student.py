@@ -1,0 +1,56 @@
+"""Rules over shared terms as a model: their card, and one prediction taken apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.explain.card import Card, notes_of, term_names
+from dsfr.core.explain.contributions import Contributions
+from dsfr.core.features.linguistic import LinguisticRules
+
+if TYPE_CHECKING:
+    from dsfr.model.model import Model
+
+
+def student_card(model: Model) -> Card:
+    """The rules of a model over shared terms, in words."""
+    rules, record = model.predictor.basis, model.training.get("student", {})
+    assert isinstance(rules, LinguisticRules)
+    words = {int(feature): names for feature, names in record.get("words", {}).items()}
+    terms = term_names(rules, words, record.get("binary", ()))
+    return Card(
+        predictor=model.predictor,
+        feature_names=model.feature_names,
+        target_name=model.target_name,
+        terms=tuple(map(tuple, terms)),
+        outputs=tuple(map(float, record.get("outputs", np.zeros(rules.n_rules)))),
+        notes=tuple(notes_of(record, rules.n_rules)),
+    )
+
+
+def prescriptions(model: Model) -> dict[str, dict[str, Any]]:
+    """Thresholds and words of the features with conditions, as `RuleRegressor` takes them in ``edits``."""
+    card = student_card(model)
+    return {
+        card.feature_names[j]: {"thresholds": [list(ramp) for ramp in ramps], "words": list(card.terms[j])}
+        for j in range(len(card.feature_names))
+        if (ramps := card.rules.ramps_of(j))
+    }
+
+
+def student_contributions(model: Model, x: Array) -> Contributions:
+    """Decompose the prediction of one row ``x``, shape (d,), about the mean of the training rows."""
+    predictor, record = model.predictor, model.training["student"]
+    reference = predictor.within_limits(np.array(record["typical_row"], dtype=np.float64)[None])[0]
+    row = predictor.within_limits(x[None])
+    assert isinstance(predictor.basis, LinguisticRules)
+    strengths = predictor.basis.strengths(row)[0]
+    lines = predictor.weights.reshape(len(strengths), -1)
+    start = float(predictor.shares @ np.array(record["outputs"]) / predictor.shares.sum())
+    at_reference = lines[:, 0] + lines[:, 1:] @ reference
+    moved = lines[:, 1:] * (row[0] - reference)
+    parts = strengths[:, None] * np.column_stack([at_reference - start, moved])
+    return Contributions(start, reference, strengths, parts)

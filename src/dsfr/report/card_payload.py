@@ -1,0 +1,134 @@
+"""The data of the page of rules over shared terms: the decision card first, then the price of readability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.explain.card import Card, quoted
+from dsfr.core.explain.words import one_line, readable
+from dsfr.core.scaling.affine import Ranges
+from dsfr.model.model import Model
+from dsfr.report.data import ReportData
+from dsfr.report.notes import notes_of_student
+from dsfr.report.payload import column_of, fit_of, interval_of, reproduce_of, settings_of, tiles_of
+
+N_TYPICAL = 3
+"""Typical rows shown for each rule."""
+
+Payload = dict[str, Any]
+
+
+def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payload:
+    """The page's data: the model for computing, and texts as Python prints them."""
+    record = model.training["student"]
+    typical = np.array(record["typical_row"], dtype=np.float64)
+    domain = _domain(card, typical, data)
+    among = typical[None] if data is None else data.X
+    price = 100.0 * float(record["price"])
+    return {
+        "features": [one_line(name) for name in model.feature_names],
+        "target": one_line(model.target_name),
+        "lead": card.introduction().replace("\n", " "),
+        "words": sorted({name for names in card.terms for name in names}),
+        "word_edges": [],
+        "terms": [{"names": list(names), "ramps": card.rules.ramps_of(j)} for j, names in enumerate(card.terms)],
+        "members": [_member(card)],
+        "reference": typical.tolist(),
+        "start": float(card.predictor.shares @ np.array(card.outputs) / card.predictor.shares.sum()),
+        "first_row": typical.tolist(),
+        "interval": interval_of(model),
+        "rules": [_rule(card, k, typical, domain, data) for k in range(len(card))],
+        "rules_hint": " ".join(f"{meaning}." for meaning in card.meanings()[:-1]),
+        "columns": [column_of(domain, among, j, with_histogram=data is not None) for j in range(len(typical))],
+        "first_feature": int(card.rules.ramp_features[0]) if len(card.rules.ramp_features) else 0,
+        "tiles": tiles_of(model, len(card), f"{price:.1f}% more error than the teacher", data),
+        "price": {"notes": list(card.notes), "curve": [[e["n_rules"], 100.0 * e["price"]] for e in record["curve"]]},
+        "fit": fit_of(model, data),
+        "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
+        "notes": notes_of_student(model, domain, data),
+        "settings": settings_of(model),
+        "reproduce": reproduce_of(model),
+    }
+
+
+def _domain(card: Card, typical: Array, data: ReportData | None) -> Ranges:
+    """Limits of the model or, where it has none, the range of data, ramps and the typical row."""
+    if card.predictor.limits is not None:
+        return card.predictor.limits
+    rows = typical[None] if data is None else np.append(data.X, typical[None], axis=0)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    for j in range(len(typical)):
+        ends = [end for ramp in card.rules.ramps_of(j) for end in ramp]
+        low[j], high[j] = min([low[j], *ends]), max([high[j], *ends])
+    return Ranges(low, high)
+
+
+def _member(card: Card) -> Payload:
+    limits = card.predictor.limits
+    n_features = card.rules.n_features
+    return {
+        "share": 1.0,
+        "limits": None if limits is None else [limits.low.tolist(), limits.high.tolist()],
+        "middle": [0.0] * n_features,
+        "half": [1.0] * n_features,
+        "conditions": [_conditions(card, k) for k in range(len(card))],
+        "weights": card.lines.tolist(),
+        "mean": 0.0,
+        "scale": 1.0,
+    }
+
+
+def _conditions(card: Card, rule: int) -> list[Payload]:
+    """The ramps between which each condition of a rule holds."""
+    found = []
+    for j, (first, last) in card.rules.conditions(rule).items():
+        ramps = card.rules.ramps_of(j)
+        above, below = ramps[first - 1] if first else None, ramps[last] if last < len(ramps) else None
+        found.append({"feature": j, "above": above, "below": below})
+    return found
+
+
+def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportData | None) -> Payload:
+    share = float(card.predictor.shares[rule])
+    center = _center(card, rule, typical, domain)
+    constant, *terms = card.line_text(rule).replace(" + ", "\n+ ").replace(" - ", "\n- ").split("\n")
+    numbers = _typical(card, rule, data)
+    return {
+        "number": rule + 1,
+        "member": 1,
+        "share": share,
+        "share_text": f"{share:.0%} of the rows",
+        "mean": card.outputs[rule],
+        "mean_text": f"{share:.0%} of rows · mean output {readable(card.outputs[rule])}",
+        "conditions": [
+            {"feature": j, "label": " or ".join(card.terms[j][first : last + 1]), "importance": 1.0, "about": ""}
+            for j, (first, last) in card.rules.conditions(rule).items()
+        ],
+        "then": {"constant": f"{quoted(card.target_name)} = {constant}", "terms": terms},
+        "search": card.rule_text(rule).lower(),
+        "center": center.tolist(),
+        "width": [1.0] * len(center),
+        "typical": [{"number": n + 1, "values": data.X[n].tolist()} for n in numbers.tolist() if data is not None],
+    }
+
+
+def _center(card: Card, rule: int, typical: Array, domain: Ranges) -> Array:
+    """The typical row, moved to where the conditions of a rule hold fully."""
+    center = typical.copy()
+    for condition in _conditions(card, rule):
+        j, above, below = condition["feature"], condition["above"], condition["below"]
+        low = above[1] if above else domain.low[j]
+        high = below[0] if below else domain.high[j]
+        center[j] = np.clip(typical[j], min(low, high), max(low, high))
+    return center
+
+
+def _typical(card: Card, rule: int, data: ReportData | None) -> IntArray:
+    """Numbers of the rows on which a rule is strongest, the first of equal ones."""
+    if data is None:
+        return np.empty(0, dtype=np.int64)
+    strengths = card.rules.strengths(card.predictor.within_limits(data.X))[:, rule]
+    return np.argsort(-strengths, kind="stable")[:N_TYPICAL]

@@ -1,0 +1,1 @@
+"""Distillation: a trained mixture as few short rules, from sums over agents."""

@@ -1,0 +1,229 @@
+"""From a trained mixture to few short rules that reproduce it: the coordinator's side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.distillation.lines import LineRules
+from dsfr.core.distillation.split_sums import Candidates
+from dsfr.core.distillation.student import (
+    Units,
+    as_predictor,
+    chosen_number,
+    price_of,
+    rounded_predictor,
+    stage_lines,
+)
+from dsfr.core.distillation.tree import Growth, Tree
+from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.mixture import Member, Mixture
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.component import Component, Rule, count, number, parameter
+from dsfr.training.distillation.edits import Edits
+from dsfr.training.distillation.fidelity import calibrate_student, measure, stage_squares
+from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
+from dsfr.training.distillation.quantiles import agree_knots
+from dsfr.training.distillation.taught import teach, teacher_error
+from dsfr.training.tasks.checked_engine import checked
+from dsfr.training.train import Training
+
+MIN_SHARE = 0.05
+"""Part of all rows that a rule has at least."""
+LEAST_GAIN = 1e-6
+"""Part of the teacher's variance that a split must explain."""
+TERMS_PRICE = 0.01
+"""Expected increase of the error that leaving out terms of lines may cost."""
+HIGH_PRICE = 0.05
+"""Price above which it is said how many rules a lower one would take."""
+MORE_RULES = 2
+"""Factor on the number of rules up to which that is tried."""
+USUAL_ERROR = 0.25
+"""Mean squared error of a teacher whose leave-one-out error is not known, in variances of its predictions."""
+LEAST_ERROR = 1e-6
+"""Mean squared error of a teacher at least, in variances of the target: digits beyond it do not matter."""
+
+
+MOST_RULES = 20
+"""Rules that a student may have."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StudentSettings(Component):
+    """What the student may be like; `RuleRegressor` documents each by the same name.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting, its value and the rule that it breaks.
+    """
+
+    max_rules: int = parameter(
+        5,
+        Rule(
+            lambda value: count(1, "").holds(value) and value <= MOST_RULES,
+            f"a whole number from 1 to {MOST_RULES}; 3 to 7 are readable",
+        ),
+    )
+    max_conditions: int = parameter(3, count(0, "a whole number >= 0; 2 or 3 are readable"))
+    max_terms: int | None = parameter(None, count(0, "a whole number >= 0, or None", or_none=True))
+    tolerance: float = parameter(0.01, number(0, "a number >= 0; 0.01 is one per cent of the error", strict=False))
+    edits: Edits = field(default_factory=Edits)
+
+
+@dataclass(frozen=True, slots=True)
+class Student:
+    """Few short rules, and how well they reproduce the teacher."""
+
+    mixture: Mixture
+    record: dict[str, Any]
+    """Numbers for people: price, fidelity, the curve over numbers of rules; plain values, as JSON holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """What is known before rules are made."""
+
+    engine: Engine
+    units: Units
+    target: Bundle
+    settings: StudentSettings
+    error: float
+    """Mean squared error of the teacher, in variances of the target."""
+    has_labels: bool
+    """Whether that was measured by leave-one-out."""
+    typical_row: list[float]
+    """Mean of all rows, within limits."""
+
+
+def distill(engine: Engine, training: Training, settings: StudentSettings) -> Student:
+    """Train a student of a trained mixture, over the same engine.
+
+    Raises
+    ------
+    ValueError
+        If the teacher has no rules.
+    """
+    engine, strongest = checked(engine), training.predictor
+    if not strongest.basis.n_rules:
+        raise ValueError("teacher has wavelets instead of rules: take AutoSFRRegressor or SFRRegressor")
+    units = Units(strongest.ranges, strongest.target_mean, strongest.target_scale, strongest.limits)
+    with single_threaded_blas():
+        products = teach(engine, training.mixture)
+        measured = teacher_error(engine, training.mixture)
+        target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
+        variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
+        error = USUAL_ERROR * variance if measured is None else measured[0]
+        means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
+        error = max(float(error), LEAST_ERROR)
+        lesson = _Lesson(engine, units, target, settings, error, measured is not None, means.tolist())
+        if measured is not None and not _is_signal(*measured):
+            return _constant(lesson, training)
+        return _learn(lesson, products, float(variance), training)
+
+
+def _is_signal(error: float, n_labeled: float) -> bool:
+    """Whether the teacher explains more of the labels by leave-one-out than chance does.
+
+    The mean and the variance of the target are those of all labels, so the error of the mean is 1. A label that is left
+    out changes the mean square by about ``1/n``: a smaller gain is none.
+    """
+    return error < 1.0 - 1.0 / n_labeled
+
+
+def _constant(lesson: _Lesson, training: Training) -> Student:
+    """One rule without conditions and terms: the labels carry no signal."""
+    n_features = len(lesson.units.ranges.low)
+    weights = np.append(lesson.units.target_mean, np.zeros(n_features))
+    predictor = as_predictor(LinguisticRules.always(n_features), weights, np.ones(1), None)
+    return _finished(lesson, predictor, training, [], (), is_signal=False)
+
+
+def _learn(lesson: _Lesson, products: Array, variance: float, training: Training) -> Student:
+    settings, n_features = lesson.settings, len(lesson.units.ranges.low)
+    columns = Columns(line_columns(products), lesson.units.ranges)
+    knots, binary = agree_knots(lesson.engine)
+    knots = settings.edits.with_fixed(knots)
+    usable = [j for j in range(n_features) if knots[j, 0] < knots[j, -1] and j not in settings.edits.unconditioned]
+    chosen = np.array(agree_candidates(lesson.engine, products, columns, knots, usable), dtype=np.int64)
+    candidates = Candidates(chosen, knots[chosen], dict(settings.edits.fixed))
+    n = float(products[0, 0])
+    growth = Growth(candidates, settings.max_conditions, MIN_SHARE * n, LEAST_GAIN * n * variance)
+    grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
+    curve, lines = _curve(lesson, grown)
+    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules:
+        grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
+        curve, lines = _curve(lesson, grown)
+    k = chosen_number([entry["price"] for entry in curve], settings.max_rules, settings.tolerance)
+    merged = grown.sums.merged(grown.tree.groups(k))
+    predictor = rounded_predictor(
+        grown.tree.stages[k - 1], merged, lines[k - 1], columns.features, lesson.units, lesson.error
+    )
+    return _finished(lesson, predictor, training, curve, tuple(binary), is_signal=True)
+
+
+def _curve(lesson: _Lesson, grown: Grown) -> tuple[list[dict[str, float]], list[Array]]:
+    """Price by number of rules: expected from the distance to the teacher and, with labels, by leave-one-out."""
+    settings, sums = lesson.settings, grown.sums
+    budget = ((1.0 + TERMS_PRICE) ** 2 - 1.0) * lesson.error
+    rules = LineRules(budget, settings.max_terms, *settings.edits.lines(grown.columns.features))
+    lines = [stage_lines(grown.tree, sums, k, rules) for k in range(1, len(grown.tree.stages) + 1)]
+    curve = []
+    for k, own in enumerate(lines, start=1):
+        distance = sums.merged(grown.tree.groups(k)).distance(own)
+        curve.append({"n_rules": float(k), "distance": distance, "price": price_of(distance, lesson.error)})
+    if lesson.has_labels:
+        squares = _stage_squares(lesson, grown, lines)
+        for entry, square in zip(curve, squares.tolist(), strict=True):
+            entry["left_out_error"] = float(np.sqrt(square)) * lesson.units.target_scale
+    return curve, lines
+
+
+def _stage_squares(lesson: _Lesson, grown: Grown, lines: list[Array]) -> Array:
+    """Mean squared leave-one-out error of every stage."""
+    by_leaf = np.zeros((len(lines), len(grown.tree.leaves), lines[0].shape[1]))
+    for stage, own in enumerate(lines):
+        for rule, group in enumerate(grown.tree.groups(stage + 1)):
+            by_leaf[stage, group] = own[rule]
+    squares, n_labeled = stage_squares(lesson.engine, grown, by_leaf, lesson.target)
+    mean: Array = squares / n_labeled
+    return mean
+
+
+def _finished(
+    lesson: _Lesson,
+    predictor: Predictor,
+    training: Training,
+    curve: list[dict[str, float]],
+    binary: tuple[int, ...],
+    *,
+    is_signal: bool,
+) -> Student:
+    """The student with its measures and the scores of its intervals."""
+    found = measure(lesson.engine, predictor, lesson.target, lesson.units.ranges)
+    scores = calibrate_student(lesson.engine, predictor, lesson.target) if lesson.has_labels else None
+    shown = replace(predictor, shares=found.shares)
+    scale = lesson.units.target_scale
+    record = {
+        "is_signal": is_signal,
+        "price": price_of(found.distance, lesson.error),
+        "strongest_price": price_of(found.strongest_distance, lesson.error),
+        "fidelity": found.fidelity,
+        "overlap": found.overlap,
+        "coverage": found.coverage.tolist(),
+        "outputs": found.outputs.tolist(),
+        "teacher_error": float(np.sqrt(lesson.error)) * scale if lesson.has_labels else None,
+        "teacher_rules": sum(member.predictor.basis.n_rules for member in training.mixture.members),
+        "teacher_members": len(training.mixture.members),
+        "typical_row": lesson.typical_row,
+        "max_rules": lesson.settings.max_rules,
+        "curve": curve,
+        "binary": list(binary),
+    }
+    return Student(Mixture((Member(shown, 1.0),), scores), record)

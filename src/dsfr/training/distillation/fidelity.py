@@ -1,0 +1,200 @@
+"""How well the student reproduces the teacher and the labels: measured over all rows, and for intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.distillation.student import as_predictor
+from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.mixture import Scores
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.distillation.growth import CONDITIONS, LINE_FEATURES, Grown
+from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, taught_blocks
+from dsfr.training.ensemble.calibration import counted_scores, labeled_sample
+from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
+from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import array, at_least, optional, within
+from dsfr.training.tasks.fields import COUNT, RANGES, SCORE, TARGET
+from dsfr.training.tasks.messages import pack, scalar, unpack
+from dsfr.training.tasks.registry import task
+
+STUDENT = {
+    **CONDITIONS,
+    "student_weights": array("k(d+1)", rules=(within(-1e201, 1e201),)),
+    "student_low": optional(LIMIT_FIELDS["limit_low"]),
+    "student_high": optional(array("d"), beside="student_low"),
+}
+"""The rules, with lines in the units of the data."""
+
+
+@task(
+    verb="sum",
+    stage="distillation",
+    reveals="How well the labels of others predict the agent's: squared leave-one-out errors. With `uncertainty=True`.",
+    broadcast={
+        **CONDITIONS,
+        **LINE_FEATURES,
+        **TARGET,
+        "stage_lines": array("z", "k", "u+1", rules=(within(-1e50, 1e50),)),
+    },
+    contributes={"squares": array("z", rules=(at_least(0.0),)), "n_labeled": COUNT},
+    needs=("seed", *KEPT_SHIFTS),
+    recalls=KEPT_LIMITS,
+    limited=False,
+)
+def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): squared leave-one-out errors of students of several numbers of rules on the own labels."""
+    X, y = labeled_sample(shard, int(memory["seed"]))
+    if "limit_low" in memory:
+        X = Ranges(memory["limit_low"], memory["limit_high"]).clip(X)
+        y = np.clip(y, *memory["target_limits"])
+    targets = (y - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
+    strengths = LinguisticRules.of_arrays(broadcast).strengths(X)
+    Z = scale_features(X, unpack(Ranges, broadcast))[:, broadcast["line_features"]]
+    lines = np.einsum("zku,nu->znk", broadcast["stage_lines"], np.column_stack([np.ones(len(Z)), Z]))
+    predictions = np.einsum("znk,nk->zn", lines, strengths)
+    squares = np.sum((targets + memory["left_out_shifts"] - predictions) ** 2, axis=1)
+    return memory, {"squares": squares, "n_labeled": scalar(len(y))}
+
+
+@task(
+    verb="sum",
+    stage="distillation",
+    reveals="Averages of known functions over the agent's rows: strengths of rules and distances of predictions.",
+    broadcast={**STUDENT, **TARGET, **RANGES},
+    contributes={
+        "teacher_total": array(),
+        "teacher_square": SCORE,
+        "distance": SCORE,
+        "strongest_distance": SCORE,
+        "masses": array("k", rules=(at_least(0.0),)),
+        "strongest": array("k", rules=(at_least(0.0),)),
+        "outputs": array("k"),
+        "overlap": SCORE,
+        "n_samples": COUNT,
+    },
+    needs=KEPT_TEACHER,
+)
+def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): distance of the student, and of its strongest rule alone, to the teacher; coverage of its rules."""
+    student, k = unpack_student(broadcast), broadcast["first_terms"].shape[0]
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    numbers, masses, strongest, outputs = np.zeros(5), np.zeros(k), np.zeros(k), np.zeros(k)
+    for X, U in taught_blocks(shard, memory, broadcast, np.empty(0, dtype=np.int64)):
+        W, L = strengths_and_lines(student, X)
+        L, t, best = (L - mean) / scale, U[:, -1], W.argmax(axis=1)
+        predictions = np.einsum("nk,nk->n", W, L)
+        alone = L[np.arange(len(L)), best]
+        overlap = 1.0 - W[np.arange(len(W)), best]
+        squares = (t, t**2, (t - predictions) ** 2, (t - alone) ** 2, overlap)
+        numbers += [part.sum() for part in squares]
+        masses += W.sum(axis=0)
+        strongest += np.bincount(best, minlength=k)
+        outputs += np.einsum("nk,nk->k", W, L)
+    names = ("teacher_total", "teacher_square", "distance", "strongest_distance", "overlap")
+    sums = {name: scalar(value) for name, value in zip(names, numbers.tolist(), strict=True)}
+    counts = {"masses": masses, "strongest": strongest, "outputs": outputs, "n_samples": scalar(shard.n_samples)}
+    return memory, {**sums, **counts}
+
+
+@task(
+    verb="max",
+    stage="distillation",
+    reveals="The largest error on one of the agent's labels. With `uncertainty=True`.",
+    broadcast={**STUDENT, **TARGET},
+    contributes={"largest": SCORE},
+    needs=("seed", *KEPT_SHIFTS),
+    remembers=("errors",),
+    limited=False,
+)
+def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (max): absolute leave-one-out errors of the student on the own labels, kept; only the largest is sent.
+
+    The student follows the teacher, so leaving a label out is taken to move both alike.
+    """
+    X, y = labeled_sample(shard, int(memory["seed"]))
+    shifts = float(broadcast["target_scale"]) * memory["left_out_shifts"]
+    errors = np.abs(y - unpack_student(broadcast).predict(X, fast=False) + shifts)
+    return {**memory, "errors": errors}, {"largest": scalar(errors.max(initial=0.0))}
+
+
+def unpack_student(broadcast: Bundle) -> Predictor:
+    """The student of a broadcast."""
+    rules = LinguisticRules.of_arrays(broadcast)
+    limits = Ranges(broadcast["student_low"], broadcast["student_high"]) if "student_low" in broadcast else None
+    return as_predictor(rules, broadcast["student_weights"], np.full(rules.n_rules, 1.0 / rules.n_rules), limits)
+
+
+def student_arrays(student: Predictor) -> Bundle:
+    """The broadcast of a student."""
+    limits = {} if student.limits is None else {"student_low": student.limits.low, "student_high": student.limits.high}
+    return {**student.basis.arrays(), "student_weights": student.weights, **limits}
+
+
+def strengths_and_lines(student: Predictor, X: Array) -> tuple[Array, Array]:
+    """Strengths and outputs of all rules for rows in the units of the data; shapes (n, k)."""
+    assert isinstance(student.basis, LinguisticRules)
+    within_limits = student.within_limits(X)
+    lines = student.weights.reshape(student.basis.n_rules, -1)
+    return student.basis.strengths(within_limits), lines[:, 0] + within_limits @ lines[:, 1:].T
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Measures of a student over all rows."""
+
+    fidelity: float
+    """R^2 of its predictions as predictions of the teacher's."""
+    distance: float
+    """Mean squared distance to the teacher, in variances of the target."""
+    strongest_distance: float
+    """The same if the strongest rule alone answers."""
+    shares: Array
+    """Share of all strengths of every rule; (k,)."""
+    coverage: Array
+    """Share of the rows on which every rule is the strongest; (k,)."""
+    outputs: Array
+    """Mean output of every rule over its rows, in the target's units; (k,)."""
+    overlap: float
+    """Mean strength of all rules but the strongest."""
+
+
+def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) -> Measured:
+    """Measures of the student, in one round."""
+    summed = engine.sum("measure_student", {**student_arrays(student), **target, **pack(ranges)})
+    n, masses = float(summed["n_samples"]), summed["masses"]
+    variance = float(summed["teacher_square"]) / n - (float(summed["teacher_total"]) / n) ** 2
+    distance = float(summed["distance"]) / n
+    outputs = summed["outputs"] / np.maximum(masses, np.finfo(np.float64).tiny)
+    return Measured(
+        fidelity=1.0 - distance / variance if variance > 0.0 else 1.0,
+        distance=distance,
+        strongest_distance=float(summed["strongest_distance"]) / n,
+        shares=masses / masses.sum(),
+        coverage=summed["strongest"] / n,
+        outputs=float(target["target_mean"]) + float(target["target_scale"]) * outputs,
+        overlap=float(summed["overlap"]) / n,
+    )
+
+
+def stage_squares(engine: Engine, grown: Grown, lines: Array, target: Bundle) -> tuple[Array, float]:
+    """Sums of squared leave-one-out errors of students of several numbers of rules, and the number of labels.
+
+    ``lines`` has the lines of all leaves, for every number of rules; shape (z, k, u + 1).
+    """
+    rules = grown.tree.rules(grown.columns.n_features)
+    message = {**rules.arrays(), **grown.columns.message(), "stage_lines": lines, **target}
+    summed = engine.sum("stage_errors", message)
+    return summed["squares"], float(summed["n_labeled"])
+
+
+def calibrate_student(engine: Engine, student: Predictor, target: Bundle) -> Scores:
+    """Leave-one-out errors of the student by count, for its intervals."""
+    largest = float(engine.max("score_student", {**student_arrays(student), **target})["largest"])
+    return counted_scores(engine, largest)

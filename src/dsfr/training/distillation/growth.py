@@ -1,0 +1,221 @@
+"""Growth of the tree of rules: candidates are compared by sums over agents, one round for every split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.distillation.knots import N_KNOTS
+from dsfr.core.distillation.lines import fit_lines, forward_selection, matrices
+from dsfr.core.distillation.split_sums import Candidates, SplitSums, bin_positions, triangle_products
+from dsfr.core.distillation.student import JointSums
+from dsfr.core.distillation.tree import Growth, Tree
+from dsfr.core.features.linguistic import LinguisticRules, line_features
+from dsfr.core.scaling.affine import Ranges
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.distillation.taught import KEPT_TEACHER, taught_blocks
+from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import Field, Fields, Rule, array, at_least, within
+from dsfr.training.tasks.fields import ASCENDING, RANGES
+from dsfr.training.tasks.messages import pack, upper_triangle
+from dsfr.training.tasks.registry import task
+from dsfr.training.tasks.semidefinite import gram_triangle
+from dsfr.training.tasks.symbols import Sizes, size_of
+
+MOST_LINE_FEATURES = 20
+"""Features that lines may have; with more features, those that reproduce the teacher best as a plane."""
+MOST_CANDIDATES = 12
+"""Features that rules may be split along; with more, those along which the teacher bends most."""
+BY_SLOPE = 4
+"""Of these, features with the largest slopes instead: an interaction need not show as a bend."""
+
+
+def _are_rules(_: npt.NDArray[Any], bundle: Bundle, __: Sizes) -> bool:
+    try:
+        LinguisticRules.of_arrays(bundle)
+    except ValueError:
+        return False
+    return True
+
+
+def _below(symbol: str) -> Rule:
+    """Numbers of things of which there are so many, ascending, none twice."""
+
+    def holds(values: npt.NDArray[Any], _: Bundle, sizes: Sizes) -> bool:
+        size = size_of(symbol, sizes)
+        return size is not None and values[0] >= 0 and values[-1] < size and bool((np.diff(values) > 0).all())
+
+    return Rule(f"ascending numbers from 0 to below {symbol}", holds)
+
+
+CONDITIONS: Fields = {
+    "first_terms": array("k", "d", rules=(at_least(0.0),)),
+    "last_terms": array("k", "d", rules=(at_least(0.0),)),
+    "ramp_features": array("v", rules=(at_least(0.0),)),
+    "ramp_starts": array("v", rules=(within(-1e101, 1e101),)),
+    "ramp_ends": array("v", rules=(within(-1e101, 1e101), Rule("rules over shared terms", _are_rules))),
+}
+LINE_FEATURES: Fields = {**RANGES, "line_features": Field(("u",), (_below("d"),), "int64")}
+"""Features of lines, and the ranges that they are scaled by."""
+
+
+@task(
+    verb="sum",
+    stage="distillation",
+    reveals="Averages of known functions over the agent's rows: products of features and predictions, by quantile "
+    "bins of every feature; with fewer rows than bins, nearly the rows.",
+    broadcast={
+        **CONDITIONS,
+        **LINE_FEATURES,
+        "evaluated": Field(("x",), (_below("k"),), "int64"),
+        "candidates": Field(("f",), (_below("d"),), "int64"),
+        "knots": array("f", N_KNOTS, rules=(ASCENDING,)),
+    },
+    contributes={
+        "bins": array("x", "f", N_KNOTS + 1, "(u+2)(u+3)/2"),
+        "ramps": array("x", "f", N_KNOTS - 1, "(u+2)(u+3)/2"),
+    },
+    needs=KEPT_TEACHER,
+)
+def split_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): products of line features and predictions, weighted by strengths of rules, bin by bin."""
+    rules, knots = LinguisticRules.of_arrays(broadcast), broadcast["knots"]
+    n_products = (len(broadcast["line_features"]) + 2) * (len(broadcast["line_features"]) + 3) // 2
+    evaluated, (f, q) = broadcast["evaluated"], knots.shape
+    bins = np.zeros((len(evaluated), f * (q + 1), n_products))
+    ramps = np.zeros((len(evaluated), f * (q - 1), n_products))
+    for X, U in taught_blocks(shard, memory, broadcast, broadcast["line_features"]):
+        strengths = rules.strengths(X)[:, evaluated]
+        inside, within_bin = bin_positions(X[:, broadcast["candidates"]], knots)
+        products = triangle_products(U)
+        for place in range(len(evaluated)):
+            weighted = strengths[:, place, None] * products
+            bins[place] += inside.T @ weighted
+            ramps[place] += within_bin.T @ weighted
+    shape = (len(evaluated), f, -1, n_products)
+    return memory, {"bins": bins.reshape(shape), "ramps": ramps.reshape(shape)}
+
+
+@task(
+    verb="sum",
+    stage="distillation",
+    reveals="As `split_sums`, of one feature at a time and the distance of predictions to a plane. With many features.",
+    broadcast={
+        **LINE_FEATURES,
+        "line": array("u+1", rules=(within(-1e50, 1e50),)),
+        "knots": array("d", N_KNOTS, rules=(ASCENDING,)),
+    },
+    contributes={"bins": array("d", N_KNOTS + 1, 6)},
+    needs=KEPT_TEACHER,
+)
+def bend_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): moments of each feature and of the distance of predictions to a plane, bin by bin of the feature."""
+    knots, columns = broadcast["knots"], broadcast["line_features"]
+    bins = np.zeros((shard.n_features, knots.shape[1] + 1, 6))
+    every = np.arange(shard.n_features)
+    for X, U in taught_blocks(shard, memory, broadcast, every):
+        left = U[:, -1] - U[:, [0, *(columns + 1)]] @ broadcast["line"]
+        for j in every.tolist():
+            inside, _ = bin_positions(X[:, [j]], knots[[j]])
+            bins[j] += inside.T @ triangle_products(np.column_stack([U[:, [0, j + 1]], left]))
+    return memory, {"bins": bins}
+
+
+@task(
+    verb="sum",
+    stage="distillation",
+    reveals="Averages of known functions over the agent's rows: products of strengths, features and predictions.",
+    broadcast={**CONDITIONS, **LINE_FEATURES},
+    contributes={"products": array("c(c+1)/2", rules=(gram_triangle("k(u+1)+1"),))},
+    needs=KEPT_TEACHER,
+)
+def rule_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): products of the columns of all rules with each other and with the teacher's predictions."""
+    rules = LinguisticRules.of_arrays(broadcast)
+    size = rules.n_rules * (len(broadcast["line_features"]) + 1) + 1
+    products = np.zeros((size, size))
+    for X, U in taught_blocks(shard, memory, broadcast, broadcast["line_features"]):
+        H = np.column_stack([line_features(rules.strengths(X), U[:, 1:-1]), U[:, -1]])
+        products += H.T @ H
+    return memory, {"products": upper_triangle(products)}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Features of the lines, and how all features are scaled."""
+
+    features: IntArray
+    ranges: Ranges
+
+    @property
+    def n_features(self) -> int:
+        """Number of all features."""
+        return len(self.ranges.low)
+
+    def message(self) -> Bundle:
+        """What agents must know."""
+        return {**pack(self.ranges), "line_features": self.features}
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A grown tree, and the sums of its rules."""
+
+    tree: Tree
+    columns: Columns
+    sums: JointSums
+
+
+def line_columns(products: Array) -> IntArray:
+    """Features of the lines: all, or those that reproduce the teacher best together; ascending."""
+    if len(products) - 2 <= MOST_LINE_FEATURES:
+        return np.arange(len(products) - 2)
+    return forward_selection(products, MOST_LINE_FEATURES) - 1
+
+
+def agree_candidates(engine: Engine, products: Array, columns: Columns, knots: Array, usable: list[int]) -> list[int]:
+    """Features along which rules may be split; with many features, those along which the teacher bends most."""
+    if len(usable) <= MOST_CANDIDATES:
+        return usable
+    kept = [0, *(columns.features + 1).tolist(), -1]
+    line, _ = fit_lines(products[np.ix_(kept, kept)], None)
+    summed = engine.sum("bend_sums", {**columns.message(), "line": line, "knots": knots})["bins"]
+    _, left = fit_lines(matrices(summed, 3), None)
+    _, whole = fit_lines(matrices(summed.sum(axis=1), 3), None)
+    gains = whole - left.sum(axis=1)
+    bent = sorted(usable, key=lambda j: -gains[j])[: MOST_CANDIDATES - BY_SLOPE]
+    slopes = dict(zip(columns.features.tolist(), np.abs(line[1:]).tolist(), strict=True))
+    steep = sorted((j for j in usable if j in slopes and j not in bent), key=lambda j: -slopes[j])[:BY_SLOPE]
+    return sorted([*bent, *steep])
+
+
+def grow(engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules: int) -> Grown:
+    """Split rules until there are so many, or no split is worth it; one round each, and one for the sums."""
+    while len(tree.leaves) < max_rules and len(growth.candidates.features):
+        tree = _with_sums(engine, tree, growth.candidates, columns)
+        split = tree.best_split(growth)
+        if split is None:
+            break
+        tree = tree.split(split)
+    rules = tree.rules(columns.n_features)
+    summed = engine.sum("rule_sums", {**rules.arrays(), **columns.message()})
+    size = rules.n_rules * (len(columns.features) + 1) + 1
+    return Grown(tree, columns, JointSums.of(matrices(summed["products"], size), rules.n_rules))
+
+
+def _with_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Columns) -> Tree:
+    numbers = [number for number, leaf in enumerate(tree.leaves) if leaf.sums is None]
+    message = {
+        **tree.rules(columns.n_features).arrays(),
+        **columns.message(),
+        "evaluated": np.array(numbers, dtype=np.int64),
+        "candidates": candidates.features,
+        "knots": candidates.knots,
+    }
+    summed = engine.sum("split_sums", message)
+    return tree.with_sums(numbers, [SplitSums(*pair) for pair in zip(summed["bins"], summed["ramps"], strict=True)])

@@ -1,0 +1,59 @@
+"""A trained mixture at the agents: its broadcast, its predictions of an agent's rows, and its leave-one-out errors.
+
+Everything that learns from a trained mixture uses these functions alone, so that a new kind of member needs a change
+here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.prediction.mixture import Mixture
+from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.storage.bundles import Bundle
+from dsfr.training.ensemble.rule_bases import base_message, left_out_predictions
+from dsfr.training.shard import Shard
+from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
+
+
+def mixture_arrays(mixture: Mixture, *, with_factors: bool) -> Bundle:
+    """The broadcast of a mixture, with the factors of its systems where labels are to be left out.
+
+    Raises
+    ------
+    ValueError
+        If factors are asked for and the mixture was trained without uncertainty.
+    """
+    first = mixture.members[0].predictor
+    message = {
+        **pack(first.ranges),
+        "target_mean": scalar(first.target_mean),
+        "target_scale": scalar(first.target_scale),
+        "shares": np.array([member.share for member in mixture.members]),
+    }
+    for i, member in enumerate(mixture.members):
+        arrays = {**member.predictor.basis.arrays(), "weights": member.predictor.weights}
+        if with_factors:
+            if member.posterior is None:
+                raise ValueError("leave-one-out needs a mixture trained with uncertainty=True")
+            arrays["factor"] = member.posterior.factor
+        message |= {f"{name}_{i}": array for name, array in arrays.items()}
+    return message
+
+
+def mixture_predictions(X: Array, broadcast: Bundle) -> Array:
+    """Predictions of a broadcast mixture for rows that are not scaled, in deviations of the target; shape (n,)."""
+    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
+    ranges, predictions = unpack(Ranges, broadcast), np.zeros(len(X))
+    for block in row_blocks(len(X)):
+        scaled = scale_features(X[block], ranges)
+        for share, base in zip(broadcast["shares"].tolist(), bases, strict=True):
+            predictions[block] += share * (unpack_basis(base).features(scaled) @ base["weights"])
+    return predictions
+
+
+def left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
+    """Leave-one-out predictions of a broadcast mixture for labelled rows, in deviations of the target; shape (n,)."""
+    averages = [Z @ broadcast["shares"] for Z, _ in left_out_predictions(shard, memory, broadcast)]
+    return np.concatenate([np.empty(0), *averages])

@@ -1,0 +1,53 @@
+"""An independent reader of printed rules: from the text alone to predictions. Shares no code with the package."""
+
+import json
+import re
+
+import numpy as np
+
+NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+NAME = r'(?:"(?:[^"\\]|\\.)*"|[^\W\d][\w. ]*?)'
+TERM = rf"(?:{NAME}|{NUMBER})"
+
+
+def plain(name):
+    return json.loads(name) if name.startswith('"') else name
+
+
+def rise(x, start, end):
+    return np.clip((x - start) / (end - start), 0.0, 1.0)
+
+
+def degree(meaning, x):
+    """Degree to which a term holds, from the sentence that says what it means."""
+    low = re.fullmatch(rf"below ({NUMBER}) fully, above ({NUMBER}) not at all", meaning)
+    high = re.fullmatch(rf"above ({NUMBER}) fully, below ({NUMBER}) not at all", meaning)
+    if low:
+        return 1.0 - rise(x, *map(float, low.groups()))
+    if high:
+        return rise(x, float(high[2]), float(high[1]))
+    between = rf"from ({NUMBER}) to ({NUMBER}) fully, below ({NUMBER}) or above ({NUMBER}) not at all"
+    a, b, c, d = map(float, re.fullmatch(between, meaning).groups())
+    return rise(x, c, a) - rise(x, b, d)
+
+
+def predict(text, rows):
+    """Predictions of the printed rules; ``rows`` maps names of features to columns."""
+    terms = {
+        (plain(name), plain(term)): meaning
+        for name, term, meaning in re.findall(rf"^  ({NAME}) is ({TERM}): (.*)$", text, re.MULTILINE)
+    }
+    rows = dict(rows)
+    limit = rf"^  ({NAME}) counts as ({NUMBER}) where it is lower, as ({NUMBER}) where it is higher$"
+    for name, low, high in re.findall(limit, text, re.MULTILINE):
+        rows[plain(name)] = np.clip(rows[plain(name)], float(low), float(high))
+    total = 0.0
+    for condition, line in re.findall(rf"^  (IF .*|ALWAYS)\n  THEN {NAME} = (.*)$", text, re.MULTILINE):
+        strength, output = 1.0, float(re.match(NUMBER, line)[0])
+        for name, words in re.findall(rf"(?:IF|AND) ({NAME}) is ({TERM}(?: or {TERM})*)(?= AND |$)", condition):
+            alike = [plain(term) for term in re.findall(rf"(?:^| or )({TERM})(?= or |$)", words)]
+            strength = strength * sum(degree(terms[plain(name), term], rows[plain(name)]) for term in alike)
+        for sign, slope, name in re.findall(rf" ([+-]) ({NUMBER})\*({NAME})(?= [+-] |$)", line):
+            output = output + float(sign + slope) * rows[plain(name)]
+        total = total + strength * output
+    return total

@@ -1,0 +1,91 @@
+"""The student of a teacher does not depend on who owns the rows, in which order they come, or how they are read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr import RuleRegressor, scan
+from dsfr.core.distillation.split_sums import SplitSums, bin_positions, triangle_products
+from dsfr.core.features.linguistic import ramp
+from dsfr.engines import InProcessEngine
+from dsfr.training import TASKS, make_shards, train
+from dsfr.training.distillation.distill import StudentSettings, distill
+from tests.tables import make_settings, owners_of
+from tests.test_rule_card import hyperparameters, table, teacher
+
+seeds = st.integers(0, 10_000)
+told = {"n_rules": 3, "tune": "evidence", "scaling": "robust", "uncertainty": True}
+
+
+def trained_engine(X, y, owners, *, serialize=False, **more):
+    engine = InProcessEngine(make_shards(X, y, owners), TASKS, serialize=serialize)
+    return engine, train(engine, make_settings(**told | more))
+
+
+@settings(max_examples=20)
+@given(seeds, st.integers(2, 5), hyperparameters, st.sampled_from(["robust", "range"]), st.booleans())
+def test_distributed_equals_pooled(seed, n_agents, hyper, scaling, uncertainty):
+    X, _, y = table(seed)
+    own = StudentSettings(**{name: value for name, value in hyper.items() if name != "n_agents"})
+    more = {"scaling": scaling, "uncertainty": uncertainty}
+    pooled, training = trained_engine(X, y, np.zeros(len(y)), **more)
+    spread, _ = trained_engine(X, y, owners_of(seed, len(y), n_agents), serialize=True, **more)
+    one, other = distill(pooled, training, own), distill(spread, training, own)
+    np.testing.assert_allclose(other.mixture.predict(X), one.mixture.predict(X), rtol=1e-8, atol=1e-8)
+    assert other.record["price"] == pytest.approx(one.record["price"], abs=1e-8)
+    assert [entry["n_rules"] for entry in other.record["curve"]] == [entry["n_rules"] for entry in one.record["curve"]]
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_row_order_does_not_matter(seed):
+    X, _, y = table(seed)
+    order = np.random.default_rng(seed).permutation(len(y))
+    engine, training = trained_engine(X, y, np.zeros(len(y)))
+    shuffled, _ = trained_engine(X[order], y[order], np.zeros(len(y)))
+    one, other = (distill(which, training, StudentSettings()) for which in (engine, shuffled))
+    np.testing.assert_allclose(other.mixture.predict(X), one.mixture.predict(X), rtol=1e-8, atol=1e-8)
+
+
+@settings(max_examples=50)
+@given(seeds, st.integers(1, 4), st.integers(2, 9))
+def test_sums_by_bins_give_the_sums_of_every_ramp(seed, n_features, n_knots):
+    rng = np.random.default_rng(seed)
+    X, U, w = rng.normal(size=(80, n_features)), rng.normal(size=(80, 3)), rng.random(80)
+    knots = np.sort(rng.normal(size=(n_features, n_knots)), axis=1)
+    inside, within = bin_positions(X, knots)
+    products = triangle_products(U)
+    shape = (n_features, -1, products.shape[1])
+    sums = SplitSums(
+        (inside.T @ (w[:, None] * products)).reshape(shape), (within.T @ (w[:, None] * products)).reshape(shape)
+    )
+    for c in range(n_features):
+        for first in range(n_knots):
+            for last in range(first + 1, n_knots):
+                weights = w * ramp(X[:, c], knots[c, first], knots[c, last])
+                np.testing.assert_allclose(
+                    sums.above(c, knots[c], first, last), weights @ products, rtol=1e-9, atol=1e-9
+                )
+
+
+def test_rows_from_files_give_the_same_bits(tmp_path):
+    X, _, y = table(5, n=400, n_labels=60)
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    own = {"teacher": teacher(), "random_state": 0}
+    arrays = RuleRegressor(**own).fit(frame, y)
+    files = RuleRegressor(**own).fit(scan(tmp_path / "t.csv", target="y"))
+    np.testing.assert_array_equal(files.predict(frame), arrays.predict(frame))
+    assert str(files.rules_) == str(arrays.rules_)
+
+
+def test_intervals_of_the_student_hold_new_targets():
+    held, n = 0.0, 0
+    for seed in range(8):
+        X, y, known = table(seed, n=600, n_labels=60)
+        model = RuleRegressor(teacher=teacher(), random_state=0).fit(X, known)
+        low, high = model.predict_interval(X[60:], coverage=0.9).T
+        held, n = held + np.sum((low <= y[60:]) & (y[60:] <= high)), n + 540
+    assert 0.85 <= held / n <= 0.97
