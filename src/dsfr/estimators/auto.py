@@ -87,6 +87,7 @@ class AutoSFRRegressor(SFRRegressor):
         n_models: int | str = "auto",
         rules: str | FuzzyRules = "auto",
         relevance: str | None = "evidence",
+        effects: str | None = "pairs",
         unlabeled: str | UnlabeledPenalty | None = "auto",
         ridge: float | None = None,
         tune: str | None = "evidence",
@@ -116,3 +117,4 @@ class AutoSFRRegressor(SFRRegressor):
         )
         self.n_models = n_models
         self.relevance = relevance
+        self.effects = effects

@@ -52,6 +52,7 @@ class Settings(Component):
         ),
     )
     relevance: str | None = parameter(None, one_of("evidence", "slopes", None))
+    effects: str | None = parameter(None, one_of("pairs", "single", None))
     scaling: Scaling = field(default_factory=RangeScaling)
     uncertainty: bool = parameter(False, TRUE_OR_FALSE)
     solver: Solver = LEFT_OPEN  # type: ignore[assignment]

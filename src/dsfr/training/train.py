@@ -18,6 +18,7 @@ from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.duplicates import duplicates
 from dsfr.training.ensemble import calibration, rule_bases
+from dsfr.training.ensemble.members import Base
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
@@ -141,12 +142,12 @@ def _train_mixture(
     )
 
 
-def _described(base: rule_bases.Base, share: float, agreed: float) -> dict[str, float]:
+def _described(base: Base, share: float, agreed: float) -> dict[str, float]:
     found = base.found
     return {
         "share": share,
         "agreement": agreed,
-        "n_rules": len(base.rules.centers),
+        "n_rules": base.basis.n_rules,
         "width_scale": base.settings.rules.width_scale,
         "near_pairs": float(base.settings.penalty.has_near_pairs),
         "ridge": found.ridge,

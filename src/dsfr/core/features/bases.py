@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
+from dsfr.core.features.effects import Effects
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 
-AnyBasis: TypeAlias = Rules | Wavelets
-BASES: tuple[type[AnyBasis], ...] = (Rules, Wavelets)
+AnyBasis: TypeAlias = Rules | Wavelets | Effects
+BASES: tuple[type[AnyBasis], ...] = (Rules, Wavelets, Effects)
 """Every kind of basis; the names of its arrays belong to it alone."""
 
 

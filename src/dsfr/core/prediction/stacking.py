@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import nnls
@@ -35,6 +35,10 @@ class LeftOut:
     """``Z'y``; shape (m,)."""
     target_square: float
     n: float
+
+    def grouped(self, groups: Array) -> LeftOut:
+        """Products of averages of models; ``groups`` has the shares of the models in each as columns, shape (m, g)."""
+        return replace(self, products=groups.T @ self.products @ groups, moment=groups.T @ self.moment)
 
     def shares(self) -> Array:
         """Shares >= 0 that sum to 1 and minimise the squared leave-one-out error, held back towards equal ones.

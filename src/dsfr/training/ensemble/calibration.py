@@ -14,7 +14,7 @@ from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.rule_bases import Base, base_message, mixture_message
+from dsfr.training.ensemble.members import Base, base_message, mixture_message
 from dsfr.training.ensemble.teacher import left_out_averages
 from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS
@@ -160,7 +160,7 @@ def predictor_of(base: Base, population: Population) -> Predictor:
     """A rule base as a predictor of its own."""
     target = population.target
     found = (base.found.weights, target.mean, target.deviation, base.shares, population.limits)
-    return Predictor(population.ranges, base.rules, *found)
+    return Predictor(population.ranges, base.basis, *found)
 
 
 def _posterior(base: Base, population: Population) -> Posterior:

@@ -12,7 +12,7 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.rule_bases import base_message, left_out_predictions
+from dsfr.training.ensemble.members import base_message, left_out_predictions
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
 

@@ -8,7 +8,7 @@ from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds
 from dsfr.training.duplicates import duplicates, shared_rows
-from dsfr.training.ensemble import calibration, relevance, rule_bases
+from dsfr.training.ensemble import calibration, members, relevance
 from dsfr.training.scaling import robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
@@ -29,7 +29,7 @@ MODULES = (
     dicr,
     leave_one_out,
     relevance,
-    rule_bases,
+    members,
     calibration,
 )
 """Modules that declare tasks, in the order in which a training uses them."""

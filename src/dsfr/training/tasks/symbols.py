@@ -12,11 +12,15 @@ MOST_MODELS = 30
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
 MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
+MOST |= {"u": 64, "v": 16, "a": MAX_WEIGHTS, "q": MAX_WEIGHTS}
 MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40, "w": 64}
-"""Largest value of every free symbol: features, rules, hidden nodes, weights, rule bases, candidates, rounds that
+"""Largest value of every free symbol: features, rules, hidden nodes, weights, rule bases, candidates, knots and curves
+of a feature, effects of single features, products, rounds that
 acceleration combines or agents remember, errors that an agent keeps, labelled rows that are left out in groups, places
 in a table of hashes, bytes with a bit for every row, and letters of a name."""
-MAY_BE_EMPTY = ("e", "g")
+OF_MEMBERS = ("k", "p", "a", "q")
+"""Symbols of which every member of an ensemble has its own."""
+MAY_BE_EMPTY = ("e", "g", "v", "a", "q")
 """Symbols that may be 0."""
 Sizes: TypeAlias = dict[str, int]
 """Values of the symbols that are known so far."""
@@ -44,13 +48,16 @@ def largest_sizes(n_features: int) -> Sizes:
     rules = max(MAX_WEIGHTS // (n_features + 1), 1)
     sizes = {**MOST, "d": n_features, "k": rules}
     members = range(MOST_MODELS)
-    return sizes | {f"k_{i}": rules for i in members} | {f"p_{i}": MAX_WEIGHTS for i in members}
+    return sizes | {f"{name}_{i}": sizes[name] for name in OF_MEMBERS for i in members}
 
 
 def _weights(sizes: Mapping[str, int], member: str) -> int | None:
-    """Weights of a basis: of rules k(d + 1), of hidden nodes one each."""
+    """Weights of a basis: of rules k(d + 1), of hidden nodes and effects one each, and one of the constant effect."""
     if f"h{member}" in sizes:
         return sizes[f"h{member}"]
+    if f"a{member}" in sizes or f"q{member}" in sizes:
+        singles, products = sizes.get(f"a{member}"), sizes.get(f"q{member}")
+        return None if singles is None or products is None else 1 + singles + products
     rules, features = sizes.get(f"k{member}"), sizes.get("d")
     return None if rules is None or features is None else rules * (features + 1)
 

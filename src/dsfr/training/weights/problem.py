@@ -50,6 +50,9 @@ class Solution:
     tied: Array | None = None
     """Maps the weights that the ridge sees to those of the lines, see `slope_shrinkage`; None: they are the same."""
 
+    prior_precision: Array | None = None
+    """Inverse prior variance of every weight, where each has its own; it takes the place of the ridge."""
+
     def factor(self) -> Array:
         """Upper Cholesky factor of the system that was solved.
 
@@ -60,6 +63,8 @@ class Solution:
         """
         if self.statistics is None:
             raise ValueError("only weights from summed statistics have a system to factor: take solver='sums'")
+        if self.prior_precision is not None:
+            return cholesky(self.statistics.gram + np.diag(self.prior_precision))
         seen = self.statistics if self.tied is None else self.statistics.mapped(self.tied)
         curvature = seen.quadratic(self.unlabeled_weight).curvature
         factor = cholesky(curvature + self.ridge * np.eye(len(self.weights)))
