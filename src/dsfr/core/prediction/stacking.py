@@ -40,6 +40,21 @@ class LeftOut:
         """Products of averages of models; ``groups`` has the shares of the models in each as columns, shape (m, g)."""
         return replace(self, products=groups.T @ self.products @ groups, moment=groups.T @ self.moment)
 
+    def inflated(self, factors: Array) -> LeftOut:
+        """As if every model's leave-one-out errors were larger by a factor; shape of the factors (m,)."""
+        errors = self.target_square - self.moment[:, None] - self.moment + self.products
+        larger = factors[:, None] * errors * factors
+        # Predictions y - f e have these products; those of errors with the targets are known from the moments.
+        beside = (self.target_square - self.moment) * factors
+        moment = self.target_square - beside
+        products = self.target_square - beside[:, None] - beside + larger
+        return replace(self, products=products, moment=moment)
+
+    def mean_square(self, shares: Array) -> float:
+        """Mean squared leave-one-out error of an average."""
+        total = self.target_square - 2.0 * float(self.moment @ shares) + float(shares @ self.products @ shares)
+        return max(total, 0.0) / self.n
+
     def shares(self) -> Array:
         """Shares >= 0 that sum to 1 and minimise the squared leave-one-out error, held back towards equal ones.
 
