@@ -14,6 +14,10 @@ SUM_WEIGHT = 1e4
 """Weight, relative to the models' own, of the condition that shares sum to 1; what is missing is scaled away."""
 
 
+HELD = 3.0
+"""Labels per model that equal shares weigh as much as."""
+
+
 def tempered_shares(scores: Array, n_labeled: float) -> Array:
     """Shares from log evidences (or scores on their scale); they sum to 1.
 
@@ -58,12 +62,12 @@ class LeftOut:
     def shares(self) -> Array:
         """Shares >= 0 that sum to 1 and minimise the squared leave-one-out error, held back towards equal ones.
 
-        Equal shares weigh as much as one label per model: with few labels, who is best is mostly chance.
+        Equal shares weigh as much as `HELD` labels per model: with few labels, who is best is mostly chance.
         """
         m = len(self.moment)
         equal = np.full(m, 1.0 / m)
         error = self.target_square - 2.0 * self.moment @ equal + equal @ self.products @ equal
-        hold = m * max(float(error), 0.0) / self.n + np.finfo(np.float64).tiny
+        hold = HELD * m * max(float(error), 0.0) / self.n + np.finfo(np.float64).tiny
         firm = SUM_WEIGHT * max(float(np.trace(self.products)) / m, hold)
         curvature = self.products + hold * np.eye(m) + firm
         factor = cholesky(curvature)

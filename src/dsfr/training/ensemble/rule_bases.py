@@ -36,7 +36,7 @@ SURE_STEPS = 6
 MOST_STEPS = 12
 MOST_WEIGHTS = 500
 """More rules are not tried where their number is left open and they would need more weights."""
-RULE_OPTIMISM = 1.1
+RULE_OPTIMISM = 1.2
 """Typical factor by which leave-one-out errors of rule bases are too small, because relevance and ridge saw all labels.
 Measured on the design tables of benchmarks/tables; for effects it is estimated table by table."""
 RELEVANCE_STEPS = 3
