@@ -277,8 +277,10 @@ def test_one_odd_label_does_not_make_intervals_coarse(odd):
     shards = make_shards(X, y, owners_of(3, len(y), 3))
     model.fit_over(lambda _: Overheard(shards, TASKS), [f"x{j}" for j in range(X.shape[1])])
     assert len(errors) == 60
+    mixture = model.model_.mixture
+    typical = mixture.scores.typical_deviation / mixture.strongest.target_scale
     for coverage in (0.5, 0.8, 0.9):
-        exact = np.sort(errors)[int(np.ceil(coverage * 61.0)) - 1]
+        exact = typical * np.sort(errors)[int(np.ceil(coverage * 61.0)) - 1]
         assert exact <= model.model_.half_width(coverage) <= 1.1 * exact
 
 

@@ -42,7 +42,7 @@ class AutoSFRRegressor(SFRRegressor):
         over all rows (rules with one condition); "pairs" adds a model with products of two features as well (rules with
         two conditions). How relevant and how curved each feature is, the evidence decides. Shares are stacked on
         leave-one-out predictions. None: rule bases alone. "auto": "pairs", or
-        None where a single model is asked for by ``n_models=1``.
+        None where ``n_models`` asks for a number of rule bases.
     max_weights_per_label : float, default=None
         Most weights that a sum over labels may determine, for each label: with more than a third, sums over labelled
         rows nearly give the rows away. Members that need more get fewer rules, curves and products, or are left out.

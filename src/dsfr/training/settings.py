@@ -67,7 +67,7 @@ class Settings(Component):
         if isinstance(self.solver, str) and self.solver == LEFT_OPEN:
             object.__setattr__(self, "solver", usual_solver(self.tune, self.uncertainty))
         if self.effects == "auto":
-            object.__setattr__(self, "effects", None if self.n_models == 1 else "pairs")
+            object.__setattr__(self, "effects", "pairs" if self.n_models in ("auto", 0) else None)
         for name, family in FAMILIES.items():
             value = getattr(self, name)
             if value is not None or name != "unlabeled":
