@@ -10,6 +10,7 @@ import numpy as np
 from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.sampling import sample_share, sampled
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.engines import Engine
@@ -21,7 +22,7 @@ from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.scaling.survey import Population
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least
-from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SAMPLE, SCORE
 from dsfr.training.tasks.messages import scalar, unpack, unpack_basis
 from dsfr.training.tasks.registry import remember, task
 from dsfr.training.tasks.semidefinite import GRAM
@@ -104,21 +105,24 @@ def count_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     verb="sum",
     stage="averaging",
     reveals="Averages of known functions over the agent's rows: products of predictions. With several models.",
-    broadcast=MIXTURE,
+    broadcast={**MIXTURE, "sample": SAMPLE},
     contributes={"products": array("m", "m", rules=(GRAM,)), "total": array("m"), "n_samples": COUNT},
 )
 def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): products of the predictions of all rule bases with each other, over all own rows."""
+    """Task (sum): products of the predictions of all rule bases with each other, over own rows."""
     bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
     ranges, m = unpack(Ranges, broadcast), len(bases)
     products, total = np.zeros((m, m)), np.zeros(m)
-    for X, _ in shard.batches():
+    share, n_rows = float(broadcast["sample"]), 0
+    for batch, _ in shard.batches():
+        X = sampled(batch, share)
+        n_rows += len(X)
         for block in row_blocks(len(X)):
             scaled = scale_features(X[block], ranges)
             F = np.stack([unpack_basis(base).features(scaled) @ base["weights"] for base in bases], axis=1)
             products += F.T @ F
             total += F.sum(axis=0)
-    return memory, {"products": products, "total": total, "n_samples": scalar(shard.n_samples)}
+    return memory, {"products": products, "total": total, "n_samples": scalar(n_rows)}
 
 
 def calibrate(
@@ -170,8 +174,9 @@ def _counted(engine: Engine, thresholds: Array) -> Scores:
 
 def agreement(engine: Engine, population: Population, bases: Sequence[Base], shares: Array) -> Array:
     """R^2 of every rule base's predictions as predictions of the average, over all rows; shape (m,)."""
-    summed = engine.sum("compare", mixture_message(population, bases, shares, with_factors=False))
-    n = float(summed["n_samples"])
+    message = mixture_message(population, bases, shares, with_factors=False)
+    summed = engine.sum("compare", message | {"sample": scalar(sample_share(population.n_samples))})
+    n = max(float(summed["n_samples"]), 1.0)
     covariance = summed["products"] / n - np.outer(summed["total"], summed["total"]) / n**2
     variance = float(shares @ covariance @ shares)
     apart = np.diag(covariance) - 2.0 * covariance @ shares + variance

@@ -16,6 +16,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.prediction.stacking import LeftOut, tempered_shares
+from dsfr.core.sampling import sample_share
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
@@ -26,7 +27,7 @@ from dsfr.training.ensemble.relevance import agree_polynomial, mean_square_slope
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
-from dsfr.training.tasks.messages import pack, unpack
+from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.weights.weights import agree_weights
 
 WIDER = 2.25
@@ -83,7 +84,10 @@ def _agree_base(
     with single_threaded_blas():
         rules, shares, converged = agree_rules(engine, settings, population, noted, variation)
         found = agree_weights(engine, settings, rules, population, noted, varied)
-    mean_squares = mean_square_slopes(engine, {**rules.arrays(), **varied, "weights": found.weights}, settings)
+    sample = {"sample": scalar(sample_share(population.n_samples))}
+    mean_squares = mean_square_slopes(
+        engine, {**rules.arrays(), **varied, "weights": found.weights, **sample}, settings
+    )
     stretched = np.ones(len(population.ranges.low)) if variation.stretch is None else variation.stretch
     return Base(settings, rules, shares, converged, found, cluster_scale(settings, stretched), mean_squares)
 

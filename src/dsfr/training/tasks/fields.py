@@ -151,6 +151,8 @@ CURVATURES: Fields = {
 ITERATION: Fields = {"mix": array("r", rules=(within(-1e100, 1e100),)), "round": whole(1, MAX_ROUNDS)}
 """What agents must know of a fixed-point iteration."""
 
+SAMPLE = number(above(0.0), within(0.0, 1.0))
+"""Share of the rows that a mean over rows is taken of."""
 _SHARES = Rule("shares that sum to 1", lambda values, *_: abs(float(values.sum()) - 1.0) <= 1e-6)
 MIXTURE: Fields = {
     **RANGES,
