@@ -62,12 +62,13 @@ class LeftOut:
     def shares(self) -> Array:
         """Shares >= 0 that sum to 1 and minimise the squared leave-one-out error, held back towards equal ones.
 
-        Equal shares weigh as much as `HELD` labels per model: with few labels, who is best is mostly chance.
+        Equal shares weigh as much as `HELD` labels per model, at the error of the best: with few labels, who is best is
+        mostly chance, but a model that is clearly worse gets nothing.
         """
         m = len(self.moment)
         equal = np.full(m, 1.0 / m)
-        error = self.target_square - 2.0 * self.moment @ equal + equal @ self.products @ equal
-        hold = HELD * m * max(float(error), 0.0) / self.n + np.finfo(np.float64).tiny
+        best = min(self.mean_square(alone) for alone in np.eye(m))
+        hold = HELD * m * best + np.finfo(np.float64).tiny
         firm = SUM_WEIGHT * max(float(np.trace(self.products)) / m, hold)
         curvature = self.products + hold * np.eye(m) + firm
         factor = cholesky(curvature)
