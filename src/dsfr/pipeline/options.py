@@ -101,7 +101,7 @@ def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | 
 def _usual(method: str, paper: bool = False) -> Any:
     if method in (AUTO, RULES):
         if paper:
-            raise ValueError(f"--paper does not go with --method {method}, which the paper does not have: leave out one")
+            raise ValueError(f"--paper does not go with --method {method}, which the paper does not have: drop one")
         return AutoSFRRegressor() if method == AUTO else RuleRegressor(teacher=AutoSFRRegressor())
     return METHODS[method].as_printed() if paper else METHODS[method].make()
 

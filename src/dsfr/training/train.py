@@ -18,6 +18,7 @@ from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.duplicates import duplicates
 from dsfr.training.ensemble import calibration, rule_bases
+from dsfr.training.ensemble.members import Base
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
@@ -127,10 +128,11 @@ def _train_mixture(
     """Rule bases one after the other, averaged; and how sure their average is."""
     population = robust.agree_scaling(engine, settings)
     survey.warn_of_many_rules(settings, population.n_samples)
-    trained, shares = rule_bases.agree_bases(engine, settings, population, observe)
+    trained, weighed = rule_bases.agree_bases(engine, settings, population, observe)
+    shares = weighed.shares
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
-    mixture = calibration.calibrate(engine, population, trained, shares, sure=settings.uncertainty)
+    mixture = calibration.calibrate(engine, population, trained, weighed, sure=settings.uncertainty)
     done = {
         CLUSTERS: all(base.converged for base in trained),
         WEIGHTS: all(base.found.converged for base in trained),
@@ -148,12 +150,12 @@ def _train_mixture(
     )
 
 
-def _described(base: rule_bases.Base, share: float, agreed: float) -> dict[str, float]:
+def _described(base: Base, share: float, agreed: float) -> dict[str, float]:
     found = base.found
     return {
         "share": share,
         "agreement": agreed,
-        "n_rules": len(base.rules.centers),
+        "n_rules": base.basis.n_rules,
         "width_scale": base.settings.rules.width_scale,
         "near_pairs": float(base.settings.penalty.has_near_pairs),
         "ridge": found.ridge,

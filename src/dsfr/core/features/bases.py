@@ -7,12 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
+from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 
-AnyBasis: TypeAlias = Rules | Wavelets | LinguisticRules
-BASES: tuple[type[AnyBasis], ...] = (Rules, Wavelets, LinguisticRules)
+AnyBasis: TypeAlias = Rules | Wavelets | Effects | LinguisticRules
+BASES: tuple[type[AnyBasis], ...] = (Rules, Wavelets, Effects, LinguisticRules)
 """Every kind of basis; the names of its arrays belong to it alone."""
 
 

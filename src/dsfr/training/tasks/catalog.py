@@ -9,7 +9,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
 from dsfr.training.distillation import fidelity, growth, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
-from dsfr.training.ensemble import calibration, relevance, rule_bases
+from dsfr.training.ensemble import calibration, members, relevance
 from dsfr.training.scaling import declared, robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
@@ -34,7 +34,7 @@ MODULES = (
     paper_dicr,
     leave_one_out,
     relevance,
-    rule_bases,
+    members,
     calibration,
     taught,
     quantiles,

@@ -16,7 +16,16 @@ import numpy.typing as npt
 
 from dsfr.engines import EngineError
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.symbols import MAX_WEIGHTS, MAY_BE_EMPTY, Shape, Sizes, contradiction, most_of, size_of
+from dsfr.training.tasks.symbols import (
+    MAX_WEIGHTS,
+    MAY_BE_EMPTY,
+    OF_MEMBERS,
+    Shape,
+    Sizes,
+    contradiction,
+    most_of,
+    size_of,
+)
 
 SHORT = 1024
 """Elements of arrays whose values are always checked, because that costs nothing."""
@@ -58,25 +67,30 @@ class Field:
     is_optional: bool = False
     beside: str = ""
     """Name of an array without which this one may not come."""
-    unless: str = ""
-    """Name of an array that takes the place of this one."""
+    unless: tuple[str, ...] = ()
+    """Names of arrays that take the place of this one."""
     repeats: str = ""
-    """Symbol of how many there are, named with ``_0``, ``_1``, ... behind; each has its own k and p."""
+    """Symbol of how many there are, named with ``_0``, ``_1``, ... behind; each has its own basis."""
 
     def is_needed(self, bundle: Mapping[str, Any]) -> bool:
         """Whether a bundle without this array is incomplete."""
-        if self.is_optional or (self.unless and self.unless in bundle):
+        if self.is_optional or any(name in bundle for name in self.unless):
             return False
         return not self.beside or self.beside in bundle
 
     def of_member(self, number: int) -> Field:
         """The array of one of several rule bases."""
-        renamed = {"k": f"k_{number}", "p": f"p_{number}"}
-        shape = None if self.shape is None else tuple(renamed.get(str(symbol), symbol) for symbol in self.shape)
-        return replace(self, shape=shape, repeats="")
+        shape = None if self.shape is None else tuple(_of_member(symbol, number) for symbol in self.shape)
+        beside = f"{self.beside}_{number}" if self.beside else ""
+        unless = tuple(f"{name}_{number}" for name in self.unless)
+        return replace(self, shape=shape, beside=beside, unless=unless, repeats="")
 
 
 Fields: TypeAlias = Mapping[str, Field]
+
+
+def _of_member(symbol: int | str, number: int) -> int | str:
+    return f"{symbol}_{number}" if symbol in OF_MEMBERS else symbol
 
 
 def number(*rules: Rule) -> Field:
@@ -191,9 +205,11 @@ def _problem_of_names(fields: Fields, bundle: Bundle, sizes: Sizes) -> str | Non
         field = known[name]
         if not isinstance(value, np.ndarray):
             return f"{name!r} is a {type(value).__name__}, and must be an array"
-        if (field.beside and field.beside not in bundle) or (field.unless and field.unless in bundle):
-            needs = f"comes with {field.beside!r} only" if field.beside else f"does not go with {field.unless!r}"
-            return f"{name!r} {needs}"
+        if field.beside and field.beside not in bundle:
+            return f"{name!r} comes with {field.beside!r} only"
+        excluded = [other for other in field.unless if other in bundle]
+        if excluded:
+            return f"{name!r} does not go with {excluded[0]!r}"
     missing = [name for name, field in known.items() if name not in bundle and field.is_needed(bundle)]
     return f"{missing[0]!r} is missing" if missing else None
 

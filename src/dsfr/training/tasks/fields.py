@@ -68,14 +68,28 @@ _KNOWN = Rule(
 MEMBERSHIP = Field(("w",), (_KNOWN,), "uint8", is_optional=True)
 """Name of the membership function in UTF-8; without it, sets are Gaussian."""
 RULES: Fields = {"centers": CENTERS, "widths": WIDTHS, "membership": MEMBERSHIP}
+_FEATURES_EXIST = Rule(
+    "numbers of features and curves that exist",
+    lambda values, _, sizes: bool(
+        (values >= 0).all() and (values[:, 0::2] < sizes["d"]).all() and (values[:, 1::2] <= sizes["curves"]).all()
+    ),
+)
+EFFECTS: Fields = {
+    "knots": optional(array("knots", "d", rules=(within(-FAR, FAR),))),
+    "curves": replace(array("knots", "d", "curves", rules=(within(-FAR, FAR),)), beside="knots"),
+    "singles": replace(Field(("singles", 2), (_FEATURES_EXIST,), "int64"), beside="knots"),
+    "pairs": replace(Field(("products", 4), (_FEATURES_EXIST,), "int64"), beside="knots"),
+}
+"""Effects of single features and of pairs."""
 BASIS: Fields = {
+    **EFFECTS,
     "dilations": optional(array("h", "d", rules=(above(0.0), within(0.0, 1.0)))),
     "translations": replace(array("h", "d", rules=(within(0.0, 1.0),)), beside="dilations"),
-    "centers": replace(CENTERS, unless="dilations"),
-    "widths": replace(WIDTHS, unless="dilations"),
+    "centers": replace(CENTERS, unless=("dilations", "knots")),
+    "widths": replace(WIDTHS, unless=("dilations", "knots")),
     "membership": replace(MEMBERSHIP, beside="centers"),
 }
-"""Rules, or wavelets instead."""
+"""Rules, or wavelets or effects instead."""
 VARIATION: Fields = {"variation": optional(whole(0, MOST_MODELS))}
 
 CLUSTER_SUMS: Fields = {
@@ -122,7 +136,7 @@ def problem_fields(more: Fields) -> Fields:
 
 
 TYPICAL_AGENT: Fields = {
-    "ridge_share": replace(optional(POSITIVE), unless="dilations"),
+    "ridge_share": replace(optional(POSITIVE), unless=("dilations",)),
     "labeled_each": replace(COUNT, beside="ridge_share"),
     "pairs_each": replace(COUNT, beside="ridge_share"),
 }
@@ -130,25 +144,33 @@ TYPICAL_AGENT: Fields = {
 CURVATURES: Fields = {
     "size": optional(SCORE),
     "mean": replace(number(), beside="size"),
-    "smallest": replace(SCORE, unless="size"),
-    "largest": replace(SCORE, unless="size"),
+    "smallest": replace(SCORE, unless=("size",)),
+    "largest": replace(SCORE, unless=("size",)),
 }
 """How strongly an agent's problem is curved, in the common preconditioned coordinates or without them."""
 ITERATION: Fields = {"mix": array("r", rules=(within(-1e100, 1e100),)), "round": whole(1, MAX_ROUNDS)}
 """What agents must know of a fixed-point iteration."""
 
+SAMPLE = number(above(0.0), within(0.0, 1.0))
+"""Share of the rows that a mean over rows is taken of."""
 _SHARES = Rule("shares that sum to 1", lambda values, *_: abs(float(values.sum()) - 1.0) <= 1e-6)
 MIXTURE: Fields = {
     **RANGES,
     **TARGET,
     "shares": array("m", rules=(at_least(0.0), _SHARES)),
-    "centers": replace(CENTERS, repeats="m"),
-    "widths": replace(WIDTHS, repeats="m"),
-    "membership": replace(MEMBERSHIP, repeats="m"),
+    **{name: replace(field, repeats="m") for name, field in EFFECTS.items()},
+    "centers": replace(CENTERS, unless=("knots",), repeats="m"),
+    "widths": replace(WIDTHS, unless=("knots",), repeats="m"),
+    "membership": replace(MEMBERSHIP, beside="centers", repeats="m"),
     "weights": replace(WEIGHT_VECTOR, repeats="m"),
 }
 """All rule bases of an ensemble."""
-MIXTURE_WITH_FACTORS: Fields = {**MIXTURE, "factor": replace(array("p", "p"), repeats="m")}
+MIXTURE_WITH_FACTORS: Fields = {
+    **MIXTURE,
+    "factor": replace(array("p", "p"), repeats="m"),
+    "noise": replace(SCORE, repeats="m"),
+}
+"""Rule bases with the factors of their systems, and the noise that each finds, for targets of deviation 1."""
 
 
 def _rules_are_affordable(values: npt.NDArray[Any], _: Bundle, sizes: Sizes) -> bool:

@@ -159,7 +159,7 @@ class Declared:
         sent = self.broadcast.get(name)
         replaced = name in broadcast and sent is not None and (sent.is_optional or sent.beside != "")
         asked = not declared.beside or declared.beside in broadcast
-        return asked and not replaced and declared.unless not in memory
+        return asked and not replaced and not any(name in memory for name in declared.unless)
 
     def _check_memory(self, message: Message, memory: Bundle, sizes: Sizes) -> None:
         known = {name: memory[name] for name in message.fields if name in memory}
@@ -282,7 +282,7 @@ def _message(name: str, n_fields: int) -> Message:
 
 def _freely(declared: Field) -> Field:
     """A field whatever else there is."""
-    return replace(declared, is_optional=True, beside="", unless="")
+    return replace(declared, is_optional=True, beside="", unless=())
 
 
 def _fields(names: tuple[str, ...] | Fields) -> Fields:

@@ -12,14 +12,17 @@ MOST_MODELS = 30
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
 MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
+MOST |= {"knots": 64, "curves": 16, "singles": MAX_WEIGHTS, "products": MAX_WEIGHTS}
 MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40, "w": 64}
 MOST |= {"n": 2**40, "v": 64, "u": 64, "f": 64, "x": 64, "z": 64}
-"""Largest value of every free symbol: features, rules, hidden nodes, weights, rule bases, candidates, rounds that
-acceleration combines or agents remember, errors that an agent keeps, labelled rows that are left out in groups, places
-in a table of hashes, bytes with a bit for every row, and letters of a name; rows, ramps of linguistic
-terms, features of lines, features that rules are split along, rules whose splits are evaluated, and numbers of rules
-that are compared."""
-MAY_BE_EMPTY = ("e", "g", "n", "v")
+"""Largest value of every free symbol: features, rules, hidden nodes, weights, members of an ensemble, candidates; knots
+and curves of a feature, effects of single features, products; rounds that acceleration combines or agents remember,
+errors that an agent keeps, labelled rows that are left out in groups, places in a table of hashes, bytes with a bit for
+every row, letters of a name; rows, ramps of linguistic terms, features of lines, features that rules are split along,
+rules whose splits are evaluated, and numbers of rules that are compared."""
+OF_MEMBERS = ("k", "p", "singles", "products")
+"""Symbols of which every member of an ensemble has its own."""
+MAY_BE_EMPTY = ("e", "g", "n", "v", "curves", "singles", "products")
 """Symbols that may be 0."""
 Sizes: TypeAlias = dict[str, int]
 """Values of the symbols that are known so far."""
@@ -47,13 +50,16 @@ def largest_sizes(n_features: int) -> Sizes:
     rules = max(MAX_WEIGHTS // (n_features + 1), 1)
     sizes = {**MOST, "d": n_features, "k": rules}
     members = range(MOST_MODELS)
-    return sizes | {f"k_{i}": rules for i in members} | {f"p_{i}": MAX_WEIGHTS for i in members}
+    return sizes | {f"{name}_{i}": sizes[name] for name in OF_MEMBERS for i in members}
 
 
 def _weights(sizes: Mapping[str, int], member: str) -> int | None:
-    """Weights of a basis: of rules k(d + 1), of hidden nodes one each."""
+    """Weights of a basis: of rules k(d + 1), of hidden nodes and effects one each, and one of the constant effect."""
     if f"h{member}" in sizes:
         return sizes[f"h{member}"]
+    if f"singles{member}" in sizes or f"products{member}" in sizes:
+        singles, products = sizes.get(f"singles{member}"), sizes.get(f"products{member}")
+        return None if singles is None or products is None else 1 + singles + products
     rules, features = sizes.get(f"k{member}"), sizes.get("d")
     return None if rules is None or features is None else rules * (features + 1)
 

@@ -1,0 +1,125 @@
+"""Effects of single features and of pairs: rules with one or two conditions (a functional analysis of variance).
+
+Every feature has triangular fuzzy sets at common knots, its quantiles; neighboring sets overlap, and memberships sum
+to 1. A curve over these sets is a list of zero-order rules, "IF age is about 34 THEN 2.1": piecewise linear between the
+knots, constant beyond. A product of curves of two features is a table of rules with two conditions. The features of
+this basis are a constant, the line and a few curves of every feature, and products of two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.features.gram import FeatureSums
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.scaling.affine import Ranges
+
+FARTHEST = 30.0
+"""Lines are followed so far, in deviations of the feature, and are constant beyond: products of lines are finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """A constant, terms of single features, and products of two terms.
+
+    Term 0 of a feature is its line, term ``l`` > 0 its ``l``-th curve.
+    """
+
+    knots: Array
+    """Where the fuzzy sets of each feature have membership 1, in scaled units, ascending; shape (m, d)."""
+    curves: Array
+    """Values of the curves at the knots; shape (m, d, r)."""
+    singles: IntArray
+    """Feature and term of every effect of one feature; shape (s, 2)."""
+    pairs: IntArray
+    """Feature and term, twice, of every product; shape (q, 4)."""
+
+    unit_arrays: ClassVar[tuple[str, ...]] = ("knots",)
+    compiled: ClassVar[bool] = False
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Effects:
+        """The effects that `arrays` describes.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not belong together, or a feature or term does not exist.
+        """
+        knots, curves, singles, pairs = (arrays[name] for name in ("knots", "curves", "singles", "pairs"))
+        if knots.ndim != 2 or curves.ndim != 3 or curves.shape[:2] != knots.shape or 0 in knots.shape:
+            raise ValueError("its knots and curves do not belong together")
+        if singles.ndim != 2 or pairs.ndim != 2 or (singles.shape[1], pairs.shape[1]) != (2, 4):
+            raise ValueError("its effects are not pairs of features and terms")
+        if singles.dtype != np.int64 or pairs.dtype != np.int64:
+            raise ValueError("its effects are not whole numbers")
+        named = np.concatenate([singles, pairs[:, :2], pairs[:, 2:]])
+        if (named < 0).any() or (named >= [knots.shape[1], curves.shape[2] + 1]).any():
+            raise ValueError("its effects name a feature or a curve that does not exist")
+        return cls(knots, curves, singles, pairs)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that define it, by name."""
+        return {"knots": self.knots, "curves": self.curves, "singles": self.singles, "pairs": self.pairs}
+
+    @property
+    def locations(self) -> Array:
+        """The knots."""
+        return self.knots
+
+    @property
+    def scales(self) -> Array:
+        """Triangular sets are as wide as the distance of their knots, which may be 0 where values repeat: ones."""
+        return np.ones_like(self.knots)
+
+    @property
+    def n_rules(self) -> int:
+        """Its rules are not of the form of `Rules`: 0."""
+        return 0
+
+    @property
+    def rules(self) -> Rules:
+        """Its rules are not of the form of `Rules`: a ValueError."""
+        raise ValueError("effects of single features and pairs have no clusters: see their curves instead")
+
+    @property
+    def n_outputs(self) -> int:
+        """One for the constant, and one for every effect."""
+        return 1 + len(self.singles) + len(self.pairs)
+
+    def features(self, X: Array) -> Array:
+        """Constant, effects of single features and products; shape (n, n_outputs)."""
+        terms = self.terms(X)
+        single = terms[:, self.singles[:, 0], self.singles[:, 1]]
+        first = terms[:, self.pairs[:, 0], self.pairs[:, 1]]
+        second = terms[:, self.pairs[:, 2], self.pairs[:, 3]]
+        return np.concatenate([np.ones((len(X), 1)), single, first * second], axis=1)
+
+    def terms(self, X: Array) -> Array:
+        """Line and curves of every feature; shape (n, d, 1 + r)."""
+        terms = np.empty((*X.shape, self.curves.shape[2] + 1))
+        terms[:, :, 0] = np.clip(X, -FARTHEST, FARTHEST)
+        for j in range(X.shape[1]):
+            for curve in range(self.curves.shape[2]):
+                terms[:, j, curve + 1] = np.interp(X[:, j], self.knots[:, j], self.curves[:, j, curve])
+        return terms
+
+    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+        """``H'H``, ``H'y`` and ``H'1``."""
+        return FeatureSums.of(X, y, self, ranges)
+
+    def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
+        """Rows of knots drawn for each feature alone."""
+        places = rng.integers(len(self.knots), size=(n_rows, self.knots.shape[1]))
+        return np.take_along_axis(self.knots, places, axis=0)
+
+    def without(self, kept: npt.NDArray[np.bool_]) -> Effects:
+        """The basis with some effects only; ``kept`` has an entry for each effect, the constant not among them."""
+        n = len(self.singles)
+        return Effects(self.knots, self.curves, self.singles[kept[:n]], self.pairs[kept[n:]])

@@ -1,0 +1,93 @@
+"""Which effects a model of single features and pairs has, and the prior variances of their weights.
+
+A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves
+``r_j + c_j``, both plus a parameter of all single effects; a product has the sum of those of its two terms, plus a
+parameter of all products. The labels choose all of them by evidence, which is automatic relevance determination.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array, IntArray
+from dsfr.core.features.effects import Effects
+from dsfr.core.solve.prior_variances import VariancePrior
+
+LOG_RELEVANCE = (-2.0, 2.5)
+LOG_CURVATURE = (-1.0, 2.0)
+LOG_SINGLE, LOG_PRODUCT = (0.0, 1.5), (-1.0, 1.5)
+"""Mean and deviation of the priors of the parameters, in units of the noise."""
+LOG_CONSTANT = 0.0
+"""Log prior variance of the constant; targets have mean 0."""
+
+
+def single_effects(n_features: int, n_curves: int) -> IntArray:
+    """Line and curves of every feature; shape (d (1 + r), 2)."""
+    places = np.indices((n_features, n_curves + 1)).reshape(2, -1)
+    singles: IntArray = places.T.astype(np.int64)
+    return singles
+
+
+def product_effects(features: IntArray, n_terms: int) -> IntArray:
+    """Products of the first ``n_terms`` terms of every two of these features; shape (q, 4)."""
+    first, second = np.triu_indices(len(features), 1)
+    one, other = np.indices((n_terms, n_terms)).reshape(2, -1)
+    columns = [
+        np.repeat(features[first], n_terms**2),
+        np.tile(one, len(first)),
+        np.repeat(features[second], n_terms**2),
+        np.tile(other, len(first)),
+    ]
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def effect_prior(effects: Effects) -> VariancePrior:
+    """The prior of the weights of effects; parameters are relevances, curvatures, and those of singles and products."""
+    d, n = effects.knots.shape[1], len(effects.singles)
+    shape = np.zeros((effects.n_outputs, 2 * d + 2))
+    for rows, terms in (
+        (slice(1, n + 1), effects.singles),
+        (slice(n + 1, None), effects.pairs[:, :2]),
+        (slice(n + 1, None), effects.pairs[:, 2:]),
+    ):
+        part = np.zeros((len(terms), 2 * d + 2))
+        places = np.arange(len(terms))
+        part[places, terms[:, 0]] = 1.0
+        part[places, d + terms[:, 0]] = terms[:, 1] > 0
+        shape[rows] += part
+    shape[1 : n + 1, -2] = 1.0
+    shape[n + 1 :, -1] = 1.0
+    each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + [LOG_SINGLE, LOG_PRODUCT]
+    mean, deviation = np.array(each).T
+    return VariancePrior(shape, mean, deviation)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSizes:
+    """How many effects there are: curves of each feature, and terms of each that products are made of."""
+
+    n_knots: int
+    n_curves: int
+    product_terms: int
+
+
+def effect_sizes(n_features: int, n_labeled: float, most: int) -> EffectSizes:
+    """As many curves and products as fit into ``most`` weights; more labels resolve more."""
+    wanted = int(np.clip(round(2.0 * n_labeled ** (1.0 / 3.0)), 4, 12))
+    n_curves = max(min(wanted, (most - 1) // n_features - 1), 0)
+    n_pairs = n_features * (n_features - 1) // 2
+    left = most - 1 - n_features * (1 + n_curves)
+    product_terms = next((terms for terms in (3, 2, 1) if n_pairs and terms**2 * n_pairs <= left), 0)
+    return EffectSizes(2 * n_curves + 3, n_curves, min(product_terms, n_curves + 1))
+
+
+def bend_relevance(logs: Array, n_features: int) -> Array:
+    """How much of the prior variance bends along each feature, by curves and products; relative to the most."""
+    relevance, curvature = np.exp(logs[:n_features]), np.exp(logs[n_features : 2 * n_features])
+    single, product = np.exp(logs[-2]), np.exp(logs[-1])
+    whole = relevance * (1.0 + curvature)
+    bends = single * relevance * curvature + product * whole * (whole.sum() - whole)
+    relative: Array = np.sqrt(bends / max(float(bends.max()), np.finfo(np.float64).tiny))
+    return relative

@@ -1,0 +1,129 @@
+"""Members of an ensemble that are sums of effects of single features, and of pairs: from counts and one sum.
+
+Two rounds of counts give the distribution of every feature over all rows, labelled or not; one sum over labelled rows
+gives the statistics of all effects. What the labels say of relevance and curvature follows without further rounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.core.arrays import Array
+from dsfr.core.features.effects import Effects
+from dsfr.core.features.quantile_curves import Distribution, quantile_curves
+from dsfr.core.scaling.affine import scale_features
+from dsfr.core.scaling.quantiles import N_THRESHOLDS
+from dsfr.core.solve.cholesky import cholesky, solve_factored
+from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
+from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
+from dsfr.core.solve.statistics import Statistics
+from dsfr.engines import Engine
+from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.ensemble.members import Base
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.tasks.messages import pack, scalar, unpack_statistics
+from dsfr.training.weights.problem import Solution
+
+MOST_EFFECTS = 600
+"""More effects are not tried."""
+NEGLIGIBLE = 1e-2
+"""Of the noise, over all labels: effects whose prior variance adds less are left out."""
+
+
+def agree_effects(engine: Engine, settings: Settings, population: Population) -> tuple[list[Base], Array | None]:
+    """Sums of single effects, and of single effects and products; and how much the target bends along each feature.
+
+    None if the labels do not vary.
+    """
+    allowed = settings.most_weights(population.target.n)
+    most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
+    if settings.effects is None or most <= len(population.ranges.low):
+        return [], None
+    dictionary = _dictionary(engine, settings, population, most)
+    target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
+    total = unpack_statistics(engine.sum("statistics", {**dictionary.arrays(), **pack(population.ranges), **target}))
+    n = len(dictionary.singles)
+    trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
+    if len(dictionary.pairs) and settings.effects == "pairs":
+        trained.append(_trained(settings, dictionary, total))
+    return [base for base in trained if base is not None], None
+
+
+def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> Effects:
+    """All effects that are tried."""
+    d = len(population.ranges.low)
+    sizes = effect_sizes(d, population.target.n, most)
+    knots, ranks = _distribution(engine, population).knots(sizes.n_knots)
+    scaled = scale_features(knots, population.ranges)
+    n_terms = sizes.product_terms if settings.effects == "pairs" else 0
+    products = product_effects(np.arange(d), n_terms)
+    return Effects(scaled, quantile_curves(scaled, ranks, sizes.n_curves), single_effects(d, sizes.n_curves), products)
+
+
+def _distribution(engine: Engine, population: Population) -> Distribution:
+    """Counts of all rows at thresholds, at first evenly spaced, then by the counts of the first round."""
+    limits = population.ranges if population.limits is None else population.limits
+    share = np.linspace(0.0, 1.0, 2 * N_THRESHOLDS)[:, None]
+    first = limits.low * (1.0 - share) + limits.high * share
+    counts = _counted(engine, first)
+    levels = np.linspace(0.0, population.n_samples, 2 * N_THRESHOLDS)
+    second = np.stack([np.interp(levels, counts[:, j], first[:, j]) for j in range(first.shape[1])], axis=1)
+    return Distribution.of(np.concatenate([first, second]), np.concatenate([counts, _counted(engine, second)]))
+
+
+def _counted(engine: Engine, thresholds: Array) -> Array:
+    """Number of rows at or below thresholds; shape (2 `N_THRESHOLDS`, d). The last ones are taken to hold all."""
+    halves = np.stack(np.split(np.maximum.accumulate(thresholds, axis=0), 2)).transpose(0, 2, 1)
+    nothing = np.zeros((2, N_THRESHOLDS))
+    counted = engine.sum("count_below", {"thresholds": halves, "target_thresholds": nothing})
+    counts: Array = counted["counts"].transpose(0, 2, 1).reshape(thresholds.shape)
+    counts[-1] = float(counted["n_samples"])
+    return counts
+
+
+def _trained(settings: Settings, effects: Effects, total: Statistics) -> Base | None:
+    """The posterior mean under the prior of the highest evidence, without effects that are negligible."""
+    with single_threaded_blas():
+        prior = effect_prior(effects)
+        found = maximize_prior_evidence(total, prior)
+        if found is None:
+            return None
+        kept = found.variances * np.diag(total.gram) > NEGLIGIBLE
+        kept[0] = True
+        solution = _solve(_only(total, kept), found, found.variances[kept])
+        solution = replace(solution, optimism=optimism(total, prior, found, settings.seed))
+    return Base.of_effects(settings, effects.without(kept[1:]), solution)
+
+
+def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
+    precision = 1.0 / variances
+    weights = solve_factored(cholesky(total.gram + np.diag(precision)), total.moment)
+    tuned = Tuned(0.0, 0.0, found.noise, found.log_evidence)
+    return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision)
+
+
+def _part(effects: Effects, n_products: int) -> Effects:
+    return replace(effects, pairs=effects.pairs[:n_products])
+
+
+def _first(total: Statistics, n: int) -> Statistics:
+    kept = np.zeros(len(total.moment), dtype=bool)
+    kept[:n] = True
+    return _only(total, kept)
+
+
+def _only(total: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
+    """Statistics of some features."""
+    both = np.ix_(kept, kept)
+    return replace(
+        total,
+        gram=total.gram[both],
+        moment=total.moment[kept],
+        feature_sum=total.feature_sum[kept],
+        unlabeled_gram=total.unlabeled_gram[both],
+    )

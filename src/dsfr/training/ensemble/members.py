@@ -1,0 +1,160 @@
+"""Members of an ensemble: what was trained, its broadcast, and its leave-one-out predictions at the agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.features.bases import AnyBasis
+from dsfr.core.features.effects import Effects
+from dsfr.core.prediction.stacking import LeftOut
+from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.leave_one_out import left_out_residuals, left_out_variances
+from dsfr.storage.bundles import Bundle
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.shard import Shard
+from dsfr.training.tasks.declaration import array
+from dsfr.training.tasks.fields import BASIS, COUNT, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.messages import pack, scalar
+from dsfr.training.tasks.registry import task
+from dsfr.training.tasks.semidefinite import GRAM
+from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
+from dsfr.training.weights.problem import Solution
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A trained member of an ensemble: a rule base, or effects of single features and pairs."""
+
+    settings: Settings
+    basis: AnyBasis
+    shares: Array
+    converged: bool
+    found: Solution
+    cluster_scale: float
+    """Width of its sets over the deviation of their clusters."""
+    mean_square_slopes: Array
+    """Of its model along each feature, over all rows; ones where relevances are not asked for."""
+
+    @classmethod
+    def of_effects(cls, settings: Settings, effects: Effects, found: Solution) -> Base:
+        """A member without clusters."""
+        d = effects.knots.shape[1]
+        return cls(settings, effects, np.empty(0), True, found, 1.0, np.ones(d))
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether it is a rule base."""
+        return self.basis.n_rules > 0
+
+    @property
+    def score(self) -> float:
+        """What the labels say of it, on the scale of a log evidence."""
+        tuned, total = self.found.tuned, self.found.statistics
+        if tuned is None or total is None:
+            return 0.0
+        if tuned.loo_error is None:
+            return tuned.log_evidence
+        return -total.n_labeled * float(np.log(max(tuned.loo_error, np.finfo(np.float64).tiny)))
+
+    @property
+    def tuned(self) -> Tuned | None:
+        """What was chosen from the labels."""
+        return self.found.tuned
+
+
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="How well the labels of others predict the agent's: products of leave-one-out predictions. With "
+    '`tune="loo"` and several models.',
+    broadcast=MIXTURE_WITH_FACTORS,
+    contributes={
+        "products": array("m", "m", rules=(GRAM,)),
+        "moment": array("m"),
+        "target_square": SCORE,
+        "n": COUNT,
+    },
+    recalls=("label_groups",),
+)
+def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): products of the leave-one-out predictions of all rule bases with each other and the targets."""
+    m = len(broadcast["shares"])
+    sums = LeftOut(np.zeros((m, m)), np.zeros(m), 0.0, 0.0)
+    for rows in left_out_rows(shard, memory, broadcast):
+        predictions, y = rows.predictions, rows.y
+        sums = LeftOut(
+            sums.products + predictions.T @ predictions,
+            sums.moment + predictions.T @ y,
+            sums.target_square + float(y @ y),
+            sums.n + len(y),
+        )
+    return memory, pack(sums)
+
+
+def mixture_message(
+    population: Population, trained: Sequence[Base], shares: Array, *, with_factors: bool = True
+) -> Bundle:
+    """All rule bases of a mixture, for agents to predict with, and with the factors of their systems to leave out."""
+    message = {
+        **pack(population.ranges),
+        "target_mean": scalar(population.target.mean),
+        "target_scale": scalar(population.target.deviation),
+        "shares": shares,
+    }
+    for i, base in enumerate(trained):
+        factor = {"factor": base.found.factor(), "noise": scalar(base.found.noise())} if with_factors else {}
+        arrays = {**base.basis.arrays(), "weights": base.found.weights, **factor}
+        message |= {f"{name}_{i}": array for name, array in arrays.items()}
+    return message
+
+
+def base_message(broadcast: Bundle, number: int) -> Bundle:
+    """One rule base of a `mixture_message`, with what all have in common."""
+    common = ("low", "high", "target_mean", "target_scale")
+    own = (*BASIS, "weights", "factor", "noise")
+    arrays = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
+    return {name: broadcast[name] for name in common} | arrays
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutRows:
+    """Labelled rows, each predicted by every member without its own label; standardised."""
+
+    predictions: Array
+    """Shape (n, m)."""
+    variances: Array
+    """Of a new observation, the noise included; shape (n, m)."""
+    y: Array
+
+    def averages(self, shares: Array) -> Array:
+        """Predictions of the average of all members; (n,)."""
+        averaged: Array = self.predictions @ shares
+        return averaged
+
+    def deviations(self, shares: Array) -> Array:
+        """Standard deviations of a new observation, from noise, weights and disagreement of members; (n,)."""
+        mean = self.averages(shares)
+        square = (self.variances + self.predictions**2) @ shares - mean**2
+        return np.sqrt(np.maximum(square, 0.0))
+
+
+def left_out_rows(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[LeftOutRows]:
+    """Leave-one-out predictions of labelled rows by every member, block by block."""
+    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
+    groups = [LabelGroups.of(shard, memory, base, base["weights"][:, None]) for base in bases]
+    passed = 0
+    for blocks in zip(*(labeled_blocks(shard, memory, base) for base in bases), strict=True):
+        y = blocks[0][1]
+        together = [None if own is None else own.together(passed, passed + len(y), 0) for own in groups]
+        parts = list(zip(blocks, bases, together, strict=True))
+        residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, _), of, others in parts]
+        variances = [
+            float(of["noise"]) ** 2 * left_out_variances(H, of["factor"], others) for (H, _), of, others in parts
+        ]
+        passed += len(y)
+        yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y)
