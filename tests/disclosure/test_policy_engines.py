@@ -1,6 +1,7 @@
 """The same policy over files of agents: in this process, over MPI and over dask, by the command and in Python."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,7 +44,9 @@ def run_mpi(*arguments):
     pytest.importorskip("mpi4py", reason="the MPI engine needs mpi4py: pip install 'dsfr[mpi-wheel]'")
     if not MPIEXEC.exists():
         pytest.skip("no mpiexec beside this Python: pip install mpich")
-    code, out, err, _ = mpiexec(N_OWNERS, sys.executable, "-m", "dsfr", "fit", "sites", *arguments)
+    given = [str(Path(one).absolute()) if Path(one).suffix in (".toml", ".dsfr") else one for one in arguments]
+    sites = str(Path("sites").absolute())  # the launcher has a working folder of its own
+    code, out, err, _ = mpiexec(N_OWNERS, sys.executable, "-m", "dsfr", "fit", sites, *given)
     return code, out + err
 
 

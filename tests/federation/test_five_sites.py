@@ -148,7 +148,7 @@ def command_with_code(folder):
         "    (job / path).write_text(text)\n"
         "session = new_secure_session(user_of(Path('lead@coord.org')), str(Path('lead@coord.org').resolve()))\n"
         "try:\n"
-        "    number = session.submit_job(str(job))\n"
+        "    number = session.submit_job(str(job.resolve()))\n"
         "    print('meta', session.wait_for_job(number, timeout=60, poll_interval=0.5))\n"
         "finally:\n"
         "    session.close()\n"

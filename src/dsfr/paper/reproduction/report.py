@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,25 +117,38 @@ def _what_was_run(evidence: Evidence) -> list[str]:
     machine = first["machine"]
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "scikit-learn"))
     return [
-        f"dsfr {first['version']}, seed {spec['seed']}, commit {_commits(metadata)}. The tests compute a few cells of "
+        f"dsfr {first['version']}, seed {spec['seed']}, commit {_by_value(metadata, _commit)}. The tests compute a few cells of "
         "every experiment again with the present code, and fail if they differ from the stored ones.",
         f"{spec['repetitions']} repetitions of {spec['folds']}-fold cross-validation, {spec['labels']} labels "
         f"({spec['labels'] // spec['agents']} for each of {spec['agents']} agents), {spec['rules']} rules, "
         f"fuzzifier {spec['fuzzifier']}, convergence threshold {spec['tol']:g}, parameters from "
         f"{{{', '.join(f'{v:g}' for v in spec['grid'])}}}.",
-        f"{machine['processor']}, {machine['cores']} cores, {versions}; one thread per job, on a shared machine. The "
-        f"computation took {total / 60:.0f} minutes of processor time.",
+        f"Runs on each data set: {_by_value(metadata, _runs)}.",
+        f"{_by_value(metadata, _processor)}; {machine['cores']} cores, {versions}; one thread per job, on a shared "
+        f"machine. The computation took {total / 60:.0f} minutes of processor time.",
     ]
 
 
-def _commits(metadata: Mapping[str, Mapping[str, Any]]) -> str:
-    """The commit of the source; with several commits, each with its experiments."""
-    by_commit: dict[str, list[str]] = {}
-    for name, run in metadata.items():
-        by_commit.setdefault((run["git"] or "unknown")[:12], []).append(name)
-    if len(by_commit) == 1:
-        return f"`{next(iter(by_commit))}`"
-    return "; ".join(f"`{commit}` ({', '.join(sorted(names))})" for commit, names in by_commit.items())
+def _by_value(metadata: Mapping[str, Mapping[str, Any]], value_of: Callable[[Mapping[str, Any]], str]) -> str:
+    """A value of all experiments; where they differ, each value with its experiments."""
+    by_value: dict[str, list[str]] = {}
+    for name, about in metadata.items():
+        by_value.setdefault(value_of(about), []).append(name)
+    if len(by_value) == 1:
+        return next(iter(by_value))
+    return "; ".join(f"{value} ({', '.join(sorted(names))})" for value, names in by_value.items())
+
+
+def _commit(about: Mapping[str, Any]) -> str:
+    return f"`{(about['git'] or 'unknown')[:12]}`"
+
+
+def _runs(about: Mapping[str, Any]) -> str:
+    return str(about["spec"]["repetitions"] * about["spec"]["test_folds"])
+
+
+def _processor(about: Mapping[str, Any]) -> str:
+    return str(about["machine"]["processor"])
 
 
 def _main_tables(evidence: Evidence) -> list[str]:
