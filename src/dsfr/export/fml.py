@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dsfr.core.explain.rules import Rule
+from dsfr.core.features.effects import Effects
 from dsfr.core.features.membership import Gaussian
 from dsfr.model.model import Model
 
@@ -30,8 +31,12 @@ def to_fml(model: Model) -> bytes:
     """
     if len(model.members) > 1:
         raise ValueError(
-            f"this model is the average of {len(model.members)} rule bases, and FML describes one: export to .onnx, or "
+            f"this model is the average of {len(model.members)} models, and FML describes one: export to .onnx, or "
             "train a single one"
+        )
+    if isinstance(model.predictor.basis, Effects):
+        raise ValueError(
+            "this model has effects of single features and pairs, and FML describes rules of clusters: export to .onnx"
         )
     membership = model.predictor.basis.rules.membership
     if membership != Gaussian.name:

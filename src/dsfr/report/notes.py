@@ -54,7 +54,7 @@ def _of_rules(base: RuleBase) -> Iterator[Note]:
 
 
 def _of_ranges(model: Model) -> Iterator[Note]:
-    domain = model.rule_base.domain
+    domain = model.structure.domain
     for j in np.flatnonzero(domain.high <= domain.low).tolist():
         yield _warning(f"{model.feature_names[j]} was constant in training: its effect is unknown.")
 
@@ -79,7 +79,7 @@ def _of_data(model: Model, data: ReportData | None) -> Iterator[Note]:
 
 
 def _of_columns(model: Model, data: ReportData) -> Iterator[Note]:
-    ranges = model.rule_base.domain
+    ranges = model.structure.domain
     room = OUTSIDE * (ranges.high - ranges.low)
     rows = data.X
     outside = (rows < ranges.low - room) | (rows > ranges.high + room)
