@@ -147,8 +147,10 @@ class PredictionExplanation:
 
     def _pairs(self) -> list[tuple[str, float, str]]:
         """Name, contribution and remark of the pairs with the largest contributions, and of all others together."""
-        ordered = sorted(self.together.items(), key=lambda entry: -abs(entry[1]))
-        shown = [(" and ".join(map(one_line, names)), value, "together") for names, value in ordered[:MOST_PAIRS]]
+        names = list(map(one_line, self.feature_names))
+        entries = zip(self.parts.pairs.tolist(), self.parts.together.tolist(), strict=True)
+        ordered = sorted(entries, key=lambda entry: -abs(entry[1]))
+        shown = [(f"{names[j]} and {names[k]}", value, "together") for (j, k), value in ordered[:MOST_PAIRS]]
         rest = [value for _, value in ordered[MOST_PAIRS:]]
         return [*shown, *([(f"{len(rest)} other pairs", float(sum(rest)), "together")] if rest else [])]
 

@@ -38,6 +38,7 @@ byId("theme").addEventListener("click", () => {
 useTheme("auto");
 fillSummary();
 fillInputs();
+fillEffects();
 fillRules();
 fillSets();
 fillResponse();

@@ -25,6 +25,8 @@ MOST_PAIRS = 10
 class FeatureEffect:
     """What one feature adds to the prediction: ``values`` at ``knots``, and in proportion between them."""
 
+    feature: int
+    """Number of the feature, counted from 0."""
     feature_name: str
     knots: Array
     """In the feature's units, ascending."""
@@ -120,10 +122,7 @@ def explain_effects(base: EffectBase, feature_names: Sequence[str], rows: Array)
     largest = max(sizes.max(), pair_sizes.max(initial=0.0), np.finfo(np.float64).tiny)
     total = ((sizes / largest) ** 2).sum() + ((pair_sizes / largest) ** 2).sum()
     parts = [(float(size), float((size / largest) ** 2 / max(total, 1.0))) for size in (*sizes, *pair_sizes)]
-    features = [
-        FeatureEffect(name, *curve, *part)
-        for name, curve, part in zip(feature_names, base.curves(origins), parts, strict=False)
-    ]
+    features = [FeatureEffect(j, feature_names[j], *curve, *parts[j]) for j, curve in enumerate(base.curves(origins))]
     pairs = [
         PairEffect((feature_names[j], feature_names[k]), float(most), *part)
         for (j, k), most, part in zip(base.pairs, np.abs(together).max(axis=0), parts[len(features) :], strict=True)

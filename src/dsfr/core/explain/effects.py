@@ -35,9 +35,14 @@ class EffectBase:
         return float(sum(member.share for member in self.members))
 
     @property
+    def bases(self) -> list[Effects]:
+        """The basis of every member."""
+        return list(map(_basis, self.members))
+
+    @property
     def pairs(self) -> IntArray:
         """Features of every pair that some member has a product of, ascending; shape (q, 2)."""
-        return np.unique(np.concatenate([_features_of_pairs(_basis(member)) for member in self.members]), axis=0)
+        return np.unique(np.concatenate(list(map(_features_of_pairs, self.bases))), axis=0)
 
     @property
     def typical_row(self) -> Array:
@@ -140,7 +145,7 @@ def _constant(member: Member, origin: Array) -> float:
 
 
 def _coefficients(member: Member, origin: Array) -> Array:
-    """Coefficients of the terms of features alone: their own, and those of products with the other term at its origin."""
+    """Coefficients of terms alone: their own, and those of products whose other term is at its origin."""
     basis = _basis(member)
     _, singles, products = _split(member)
     one, other = basis.pairs[:, :2], basis.pairs[:, 2:]
