@@ -101,15 +101,10 @@ class PredictionExplanation:
                 zip(self.parts.strengths.tolist(), self.parts.parts.tolist(), strict=True)
             )
         ]
-        if self._has_effects:
+        if self.parts.effect_share > 0:
             effects = dict(zip(self.feature_names, self.parts.effects.tolist(), strict=True))
-            share = 1.0 - float(self.parts.strengths.sum())
-            records.append({"rule": "effects", "strength": share, "firing": 0.0, **effects, **pairs})
+            records.append({"rule": "effects", "strength": self.parts.effect_share, "firing": 0.0, **effects, **pairs})
         return data_frame(records).set_index("rule")
-
-    @property
-    def _has_effects(self) -> bool:
-        return bool(self.parts.effects.any() or len(self.parts.pairs))
 
     def __str__(self) -> str:
         target = one_line(self.target_name)

@@ -29,6 +29,8 @@ class Contributions:
     """Firing strength of each rule, (k,), sums to the share of the rules in the prediction."""
     parts: Array
     """Shape (k, 1 + d)."""
+    effect_share: float
+    """Share of the members that are sums of effects in the prediction; 0 if there are none."""
     effects: Array
     """Effect of each feature alone, (d,); zeros without effects."""
     pairs: IntArray
@@ -64,11 +66,11 @@ def contributions(structure: Structure, x: Array) -> Contributions:
     reference, effects = structure.typical_row, structure.effects
     strengths, parts = _rule_parts(structure.rules, x, reference)
     if effects is None:
-        pairs, singles, together = np.empty((0, 2), dtype=np.int64), np.zeros(len(x)), np.empty(0)
+        share, pairs, singles, together = 0.0, np.empty((0, 2), dtype=np.int64), np.zeros(len(x)), np.empty(0)
     else:
-        pairs = effects.pairs
+        share, pairs = effects.share, effects.pairs
         singles, together = (found[0] for found in effects.parts(x[None], structure.origins))
-    return Contributions(structure.start, reference, strengths, parts, singles, pairs, together)
+    return Contributions(structure.start, reference, strengths, parts, share, singles, pairs, together)
 
 
 def _rule_parts(base: RuleBase | None, x: Array, reference: Array) -> tuple[Array, Array]:
