@@ -300,8 +300,9 @@ def test_effects_at_their_bounds_can_be_computed_with(tmp_path, effects_model):
     write_report(model, tmp_path / "r.html")
 
 
-def test_knots_that_scaling_makes_equal_have_one_value():
-    knots, ranks = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([[0.1], [0.4], [0.6], [0.9]])
+@pytest.mark.parametrize("near", [0.0, 1e-310])
+def test_knots_that_scaling_makes_nearly_equal_have_one_value(near):
+    knots, ranks = np.array([[-1.0], [0.0], [near], [1.0]]), np.array([[0.1], [0.4], [0.6], [0.9]])
     curves = quantile_curves(knots, ranks, 2)
     np.testing.assert_array_equal(curves[1], curves[2])
     np.testing.assert_array_equal(curves[[0, 1, 3]], quantile_curves(knots[[0, 1, 3]], ranks[[0, 1, 3]], 2))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.gram import FeatureSums
+from dsfr.core.features.quantile_curves import LEAST_STEP
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
 
@@ -68,8 +69,8 @@ class Effects:
         if (pairs[:, 0] == pairs[:, 2]).any():
             raise ValueError("its pairs are not of two features")
         steps = np.diff(knots, axis=0)
-        if not ((steps >= 0).all() and (np.diff(curves, axis=0)[steps == 0] == 0).all()):
-            raise ValueError("its knots are not in ascending order, or have several values")
+        if not ((steps >= 0).all() and (np.diff(curves, axis=0)[steps < LEAST_STEP] == 0).all()):
+            raise ValueError("its knots are not in ascending order, or too near for different values")
         return cls(knots, curves, singles, pairs)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -18,6 +18,9 @@ LENGTH = 0.5
 LEAST_VARIANCE = 1e-3
 """Functions with a smaller part of the variance are left out."""
 
+LEAST_STEP = 1e-270
+"""Knots that are nearer to each other have one value: a slope between them would overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
@@ -64,7 +67,7 @@ def quantile_curves(knots: Array, ranks: Array, n_curves: int) -> Array:
     """
     curves = np.zeros((*knots.shape, n_curves))
     for j in range(knots.shape[1]):
-        distinct = np.append(True, np.diff(knots[:, j]) > 0.0)
+        distinct = np.append(True, np.diff(knots[:, j]) >= LEAST_STEP)
         m = int(np.count_nonzero(distinct))
         if m > 1:
             found = _leading_functions(ranks[distinct, j], min(n_curves, m - 1))

@@ -28,8 +28,8 @@ MAX_NOISE = 1e10
 """Of the noise, in deviations of the target."""
 MAX_WAVELET = 1e50
 """Of a wavelet node's output."""
-MAX_CURVE, MIN_STEP = 1e25, 1e-270
-"""Of a curve of effects, whose square is bounded like a wavelet; of the distance of knots, by which it is divided."""
+MAX_CURVE = 1e25
+"""Of a curve of effects: the product of two is bounded like a wavelet."""
 MIN_CONDITION, MIN_FACTOR, MAX_FACTOR = 1e-16, 1e-20, 1e50
 """Reciprocal condition and norms of a posterior's Cholesky factor; training refuses conditions under 1e-8."""
 MIN_SHARE = 1e-6
@@ -66,13 +66,7 @@ def check_predictor(predictor: Predictor) -> None:
         raise ValueError(TOO_LARGE)
     if not predictor.basis.n_rules and _highest_wavelet(divisors) > MAX_WAVELET:
         raise ValueError(TOO_LARGE)
-    if isinstance(predictor.basis, Effects):
-        _check_effects(predictor.basis)
-
-
-def _check_effects(effects: Effects) -> None:
-    steps = np.diff(effects.knots, axis=0)
-    if not (_at_most(effects.curves, MAX_CURVE) and (steps[steps > 0] >= MIN_STEP).all()):
+    if isinstance(predictor.basis, Effects) and not _at_most(predictor.basis.curves, MAX_CURVE):
         raise ValueError(TOO_LARGE)
 
 
