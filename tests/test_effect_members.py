@@ -251,6 +251,7 @@ FORGERIES = {
     "flat curves": lambda e: {"curves": e.curves[:, :, 0]},
     "no knots": lambda e: {"curves": e.curves[:0], "knots": e.knots[:0]},
     "knots in descending order": lambda e: {"knots": e.knots[::-1].copy()},
+    "descending knots of flat curves": lambda e: {"knots": e.knots[::-1].copy(), "curves": np.zeros_like(e.curves)},
     "two values at a knot": lambda e: {"knots": np.zeros_like(e.knots)},
     "knots that are no numbers": lambda e: {"knots": _with(e.knots, (0, 0), np.nan)},
     "infinite curves": lambda e: {"curves": _with(e.curves, (0, 0, 0), np.inf)},
