@@ -17,6 +17,7 @@ from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.rules import SET_THRESHOLD, TERM_THRESHOLD, discrimination
 from dsfr.core.explain.simplification import n_sets, set_similarity, simplify_predictor
+from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import LABELS, label
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.prediction.mixture import Member, Mixture, Scores
@@ -68,9 +69,9 @@ def model_of(predictor):
 @given(seed=seeds, n_members=st.integers(1, 3), n_rules=st.integers(1, 6), far=st.sampled_from([1.0, 30.0]))
 def test_contributions_add_up_to_the_prediction(seed, n_members, n_rules, far):
     model = average_of(seed, n_members, n_rules)
-    base = RuleBase.of(model.members)
+    structure = Structure.of(model.members)
     for x in far * rows_of(seed, model.predictor, 5):
-        parts = contributions(base, x)
+        parts = contributions(structure, x)
         expected = model.predict(x[None])[0]
         size = abs(parts.start) + np.abs(parts.parts).sum() + abs(expected)
         assert abs(parts.prediction - expected) <= 1e-12 * size
@@ -80,8 +81,8 @@ def test_contributions_add_up_to_the_prediction(seed, n_members, n_rules, far):
 
 
 def test_at_the_typical_row_features_add_nothing():
-    base = RuleBase.of([Member(predictor_of(3), 1.0)])
-    parts = contributions(base, base.typical_row)
+    structure = Structure.of([Member(predictor_of(3), 1.0)])
+    parts = contributions(structure, structure.typical_row)
     np.testing.assert_allclose(parts.by_feature, 0.0, atol=1e-9)
 
 

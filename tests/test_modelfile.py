@@ -36,7 +36,7 @@ def model():
     seed=seeds,
     n_rules=st.integers(1, 5),
     ridge=st.floats(1e-3, 10),
-    kind=st.sampled_from(["wavelets", "rules", "limits", "uncertain", "average"]),
+    kind=st.sampled_from(["wavelets", "rules", "limits", "uncertain", "average", "effects"]),
 )
 def test_a_loaded_model_predicts_the_same_bits(tmp_path, seed, n_rules, ridge, kind):
     X, _, y = make_table(seed)
@@ -44,7 +44,10 @@ def test_a_loaded_model_predicts_the_same_bits(tmp_path, seed, n_rules, ridge, k
     loaded = dsfr.load(fitted.save(tmp_path / "model.dsfr"))
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
     np.testing.assert_array_equal(loaded.predict(X[:1]), fitted.predict(X)[:1])
-    assert len(loaded.members) == (2 if kind == "average" else 1)
+    assert sum(member.predictor.basis.n_rules > 0 for member in loaded.members) == (
+        {"average": 2, "effects": 2, "wavelets": 0}.get(kind, 1)
+    )
+    assert (len(loaded.members) > 2) == (kind == "effects")
     assert loaded.settings == json.loads(json.dumps(dict(fitted.model_.settings)))
     if kind == "uncertain":
         np.testing.assert_array_equal(loaded.deviations(X), fitted.model_.deviations(X))
@@ -55,8 +58,9 @@ def kind_of_model(kind, n_rules, ridge):
     """An estimator of every kind of model that a file can hold."""
     if kind == "wavelets":
         return LapWNNRegressor(n_nodes=n_rules, ridge=ridge)
-    if kind == "average":
-        return AutoSFRRegressor(n_rules=n_rules, n_models=2, uncertainty=False)
+    if kind in ("average", "effects"):
+        effects = "pairs" if kind == "effects" else None
+        return AutoSFRRegressor(n_rules=n_rules, n_models=2, effects=effects, uncertainty=False)
     told = {
         "rules": {},
         "limits": {"scaling": "robust"},
@@ -195,7 +199,7 @@ DESCRIBED = {"share": 1.0, "agreement": 1.0, "n_rules": 3, "near_pairs": 0.0, "w
         ({}, {"widths": np.zeros((3, 3))}, "not positive"),
         ({}, {"target": np.array([0.0, -1.0])}, "not positive"),
         ({}, {"low": np.full(3, 1e9)}, "not positive"),
-        ({}, {"shares": np.ones(3, dtype=np.int64)}, "not all float64"),
+        ({}, {"shares": np.ones(3, dtype=np.int64)}, "not all of the type"),
         ({}, {"centers": np.array(1.0)}, "wrong names or shapes"),
         ({}, {"shares": np.zeros(3)}, "shares do not add up"),
         ({}, {"shares": np.full(3, 1e308)}, "shares do not add up"),
@@ -236,7 +240,7 @@ def test_a_forged_file_is_refused(tmp_path, model, metadata, arrays, message):
 @pytest.fixture(scope="module")
 def averaged():
     X, _, y = make_table(0)
-    return AutoSFRRegressor(n_models=2, random_state=0).fit(X, y).model_
+    return AutoSFRRegressor(n_models=2, effects=None, random_state=0).fit(X, y).model_
 
 
 @pytest.mark.parametrize(
@@ -248,7 +252,7 @@ def averaged():
         ({"mixture_shares": np.array([1.0])}, "wrong names or shapes"),
         ({"member0_factor": np.ones(3)}, "wrong names or shapes"),
         ({"member0_noise": np.array([-1.0])}, "too large or too small to compute with"),
-        ({"member0_noise": np.ones(1, dtype=np.int64)}, "not all float64"),
+        ({"member0_noise": np.ones(1, dtype=np.int64)}, "not all of the type"),
         ({"mixture_shares": np.empty(0)}, "wrong names or shapes"),
         ({"mixture_shares": np.array(1.0)}, "wrong names or shapes"),
         ({"member1_limit_low": np.full(3, 1e9)}, "limits are not in order"),

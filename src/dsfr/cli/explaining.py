@@ -41,7 +41,7 @@ def explain(
     all_models: bool,
     delimiter: str,
 ) -> None:
-    """Print the rules of MODEL as sentences, in the units of the data, or explain one prediction.
+    """Print the effects and rules of MODEL as sentences, in the units of the data, or explain one prediction.
 
     With DATA, low and high refer to the distribution of its rows, and every rule names its most typical rows.
     """
@@ -61,7 +61,8 @@ def explain(
     if loaded.is_student:
         _print(str(rules), rules.to_records(), form)
         return
-    _print(f"{_introduction(loaded, len(rules), all_models)}\n\n{rules}", rules.to_records(), form)
+    effects = [] if rules.effects is None else rules.effects.to_records()
+    _print(f"{_introduction(loaded, rules, all_models)}\n\n{rules}", [*effects, *rules.to_records()], form)
 
 
 @main.command(
@@ -113,27 +114,40 @@ def _write_edits(model: Any, path: str) -> None:
     write_edits(prescriptions(model), path)
 
 
-def _introduction(model: Any, n_rules: int, all_models: bool) -> str:
+def _introduction(model: Any, explained: Any, all_models: bool) -> str:
     from dsfr.core.explain.words import one_line
 
-    training = model.training
+    training, n_rules = model.training, len(explained)
     several = f"\n\n{_about_models(training['models'], all_models)}" if "models" in training else ""
+    rules = (
+        " A prediction is the average of the rules' lines, weighted by how well each rule's conditions fit."
+        if explained.effects is None
+        else " A prediction is the sum of the effects of single features and pairs, plus the average of the rules' "
+        "lines, weighted by how well each rule's conditions fit."
+    )
     return (
         f"{n_rules} rules for {one_line(model.target_name)}, from {training.get('n_samples', '?')} rows "
-        f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s). A prediction is the "
-        "average of the rules' lines, weighted by how well each rule's conditions fit."
+        f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s).{rules}"
         f"{several}"
     )
 
 
 def _about_models(models: list[dict[str, float]], all_models: bool) -> str:
-    strongest = max(models, key=lambda model: model["share"])
+    ruled = [model for model in models if model["n_rules"] > 0]
     least = min(model["agreement"] for model in models)
-    shown = "Shown are all, the strongest first" if all_models else "Shown is the strongest"
+    kinds = [
+        f"{len(ruled)} rule base{'s' if len(ruled) > 1 else ''}",
+        f"{len(models) - len(ruled)} sum{'s' if len(models) - len(ruled) > 1 else ''} of effects",
+    ]
+    average = "The model is the average of " + " and ".join(kinds if len(ruled) < len(models) else kinds[:1])
+    every = f"Each explains at least {least:.1%} of how the average varies over the training rows."
+    if not ruled:
+        return f"{average}. {every}"
+    strongest = max(ruled, key=lambda model: model["share"])
+    shown = "Shown are the rules of all, the strongest first" if all_models else "Shown are the rules of the strongest"
     return (
-        f"The model is the average of {len(models)} rule bases. {shown}, with a share of "
-        f"{strongest['share']:.0%}; it explains {strongest['agreement']:.1%} of how the average varies over the "
-        f"training rows, and every base at least {least:.1%}."
+        f"{average}. {shown}, with a share of {strongest['share']:.0%}; it explains {strongest['agreement']:.1%} of "
+        f"how the average varies. {every}"
     )
 
 
@@ -158,11 +172,12 @@ def _row_of(argument: str, model: Any, delimiter: str) -> Any:
 
 
 def _parts(explained: Any) -> list[dict[str, Any]]:
-    """Start, firing, every feature and the prediction, one record each."""
+    """Start, firing, every feature, every pair and the prediction, one record each."""
     parts = [
         ("mean output", explained.start),
         ("rules that fired", explained.firing),
         *explained.contributions.items(),
+        *((" and ".join(names), value) for names, value in explained.together.items()),
         ("prediction", explained.prediction),
     ]
     return [{"part": name, "value": value} for name, value in parts]
@@ -175,7 +190,8 @@ def _print(text: str, records: list[dict[str, Any]], form: str) -> None:
 
     if form == "csv":
         out = io.StringIO()
-        writer = csv.DictWriter(out, records[0], lineterminator="\n")
+        names = dict.fromkeys(name for record in records for name in record)
+        writer = csv.DictWriter(out, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
         text = out.getvalue().rstrip("\n")

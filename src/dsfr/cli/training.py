@@ -300,7 +300,7 @@ def _report_fit(outcome: Any, output: str) -> None:
 def _models(models: list[dict[str, float]]) -> list[list[str]]:
     return [
         [
-            f"{model['n_rules']:g}",
+            f"{model['n_rules']:g}" if model["n_rules"] else "effects",
             f"{model['share']:.0%}",
             f"{model['agreement']:.3f}",
             f"{model['width_scale']:g}",

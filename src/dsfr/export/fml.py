@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dsfr.core.explain.rules import Rule
+from dsfr.core.features.effects import Effects
 from dsfr.core.features.membership import Gaussian
 from dsfr.export.fml_elements import AND_BY_PRODUCT, NAMESPACE, Identifiers, clause
 from dsfr.export.fml_linguistic import linguistic_fml
@@ -28,11 +29,15 @@ def to_fml(model: Model) -> bytes:
     """
     if len(model.members) > 1:
         raise ValueError(
-            f"this model is the average of {len(model.members)} rule bases, and FML describes one: export to .onnx, or "
+            f"this model is the average of {len(model.members)} models, and FML describes one: export to .onnx, or "
             "train a single one"
         )
     if model.is_student:
         return linguistic_fml(model)
+    if isinstance(model.predictor.basis, Effects):
+        raise ValueError(
+            "this model has effects of single features and pairs, and FML describes rules of clusters: export to .onnx"
+        )
     membership = model.predictor.basis.rules.membership
     if membership != Gaussian.name:
         raise ValueError(f"membership={membership!r} has no shape in FML: export to .onnx, or train with Gaussian sets")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dsfr import __version__
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.features.effects import FARTHEST, Effects
 from dsfr.core.features.membership import membership_of
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import MAX_ARGUMENT, Wavelets
@@ -162,12 +163,41 @@ def _degree(graph: _Graph, Z: str, j: int, ramps: Sequence[tuple[float, float]],
 
     low = rising(*ramps[first - 1]) if first else graph.constant(1.0)
     return graph.do("Sub", low, rising(*ramps[last])) if last < len(ramps) else low
+def _effects(graph: _Graph, Z: str, effects: Effects, weights: npt.NDArray[np.float64]) -> str:
+    """Weighted sum of a constant, terms of single features and products of two terms."""
+    terms, (_, d, r) = _terms(graph, Z, effects), effects.curves.shape
+    rows = graph.do("Reshape", terms, graph.constant([d * (1 + r), -1], np.int64))
+
+    def chosen(places: npt.NDArray[np.int64]) -> str:
+        return graph.do("Gather", rows, graph.constant(places[:, 0] * (1 + r) + places[:, 1], np.int64), axis=0)
+
+    products = graph.do("Mul", chosen(effects.pairs[:, :2]), chosen(effects.pairs[:, 2:]))
+    every = graph.do("Concat", chosen(effects.singles), products, axis=0)
+    total = graph.do("MatMul", graph.constant(weights[1:]), every)
+    return graph.do("Add", total, graph.constant(weights[0]))
+
+
+def _terms(graph: _Graph, Z: str, effects: Effects) -> str:
+    """Line and curves of every feature; shape (d, 1 + r, rows).
+
+    A curve is its first value plus, for every step between knots, the change over the part of it that is passed.
+    """
+    columns = graph.do("Unsqueeze", graph.do("Transpose", Z, perm=[1, 0]), graph.constant([1], np.int64))
+    line = graph.do("Clip", columns, graph.constant(-FARTHEST), graph.constant(FARTHEST))
+    steps = np.diff(effects.knots, axis=0).T[:, :, None]
+    past = graph.do("Sub", columns, graph.constant(effects.knots[:-1].T[:, :, None]))
+    part = graph.do("Div", past, graph.constant(np.where(steps > 0, steps, 1.0)))
+    passed = graph.do("Clip", part, graph.constant(0.0), graph.constant(1.0))
+    changes = graph.constant(np.diff(effects.curves, axis=0).transpose(1, 2, 0))
+    curves = graph.do("Add", graph.do("MatMul", changes, passed), graph.constant(effects.curves[0][:, :, None]))
+    return graph.do("Concat", line, curves, axis=1)
 
 
 _OUTPUTS: dict[type, Callable[[_Graph, str, Any, npt.NDArray[np.float64]], str]] = {
     Rules: _rules,
     Wavelets: _wavelets,
     LinguisticRules: _linguistic,
+    Effects: _effects,
 }
 """By kind of basis, how to compute ``H(Z) w``."""
 

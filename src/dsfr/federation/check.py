@@ -22,7 +22,7 @@ def check_table(path: Path, columns: Columns, ranges: RangeScaling, policy: Poli
     policy.check_columns(columns.features)
     shard = read_shard(path.stem, path, columns)
     within, declared = np.ones(shard.n_features, dtype=bool), ranges.declared
-    low, high = ranges.target
+    low, high = ranges.target_range
     target_within = True
     for X, y in shard.batches():
         assert declared is not None

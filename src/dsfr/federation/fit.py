@@ -26,7 +26,7 @@ def fit_plan(options: FitOptions, features: tuple[str, ...], ranges: RangeScalin
     """All that a fit asks for, as owners are told before they agree to it."""
     columns = Columns(features=features, target=options.target, exact=False, delimiter=options.delimiter)
     chosen = {name: value for name, value in asdict(options).items() if value not in (None, ())}
-    declared = {"lower": list(ranges.lower), "upper": list(ranges.upper), "target": list(ranges.target)}
+    declared = {"lower": list(ranges.lower), "upper": list(ranges.upper), "target_range": list(ranges.target_range)}
     return {"columns": columns.to_json(), "options": chosen, "ranges": declared}
 
 

@@ -1,4 +1,4 @@
-"""Explanations of rules and predictions, as text, records or data frames."""
+"""Explanations of rules, effects and predictions, as text, records or data frames."""
 
 from __future__ import annotations
 
@@ -10,19 +10,31 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.contributions import Contributions
-from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.explain.effect_words import EffectsExplanation, explain_effects
 from dsfr.core.explain.rules import Rule, explain
-from dsfr.core.explain.words import one_line, readable
+from dsfr.core.explain.structure import Structure
+from dsfr.core.explain.words import one_line, readable, signed
 from dsfr.core.prediction.mixture import Member
 
 
 class Explanation(tuple[Rule, ...]):
-    """The rules of a model, in order: a tuple that can be printed or turned into a table."""
+    """The rules of a model, in order: a tuple that can be printed or turned into a table; and its effects, if any."""
 
-    __slots__ = ()
+    effects: EffectsExplanation | None
+    """Effects of single features and pairs; None if the model has none."""
+
+    def __new__(cls, rules: Iterable[Rule], effects: EffectsExplanation | None = None) -> Explanation:
+        """A tuple of the rules that has the effects as an attribute."""
+        made = super().__new__(cls, rules)
+        made.effects = effects
+        return made
 
     def __str__(self) -> str:
-        return "\n\n".join(map(str, self))
+        rules = "\n\n".join(map(str, self))
+        if self.effects is None:
+            return rules
+        share = f"Rules have {1.0 - self.effects.share:.0%} of the prediction."
+        return "\n\n".join([str(self.effects), *([share, rules] if self else [])])
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, line, and label, center and width of its sets."""
@@ -35,7 +47,7 @@ class Explanation(tuple[Rule, ...]):
 
 @dataclass(frozen=True, slots=True)
 class PredictionExplanation:
-    """One prediction as the sum of ``start`` and the contributions of rules and features."""
+    """One prediction as the sum of ``start`` and the contributions of rules, features and pairs of features."""
 
     parts: Contributions
     row: Array
@@ -51,13 +63,19 @@ class PredictionExplanation:
 
     @property
     def start(self) -> float:
-        """The model's mean output, to which contributions are added."""
+        """The rules' mean output and the effects' output at the typical row, to which contributions are added."""
         return self.parts.start
 
     @property
     def contributions(self) -> dict[str, float]:
-        """Contribution of every feature within the rules; with `start` and `firing` they sum to the prediction."""
+        """Contribution of every feature; with `start`, `firing` and `together` they sum to the prediction."""
         return dict(zip(self.feature_names, self.parts.by_feature.tolist(), strict=True))
+
+    @property
+    def together(self) -> dict[tuple[str, str], float]:
+        """What pairs of features do together, beyond what each does alone; empty for a model without effects."""
+        names = [(self.feature_names[j], self.feature_names[k]) for j, k in self.parts.pairs.tolist()]
+        return dict(zip(names, self.parts.together.tolist(), strict=True))
 
     @property
     def firing(self) -> float:
@@ -71,31 +89,38 @@ class PredictionExplanation:
         return dict(enumerate(pairs, start=1))
 
     def to_frame(self) -> Any:
-        """All contributions: a row per rule with its strength, a column for firing and one per feature."""
+        """All contributions: a row per rule with its strength, a column for firing, one per feature and one per pair.
+
+        The effects of a model that has some are one row more.
+        """
         columns = ("firing", *self.feature_names)
-        return data_frame(
-            [
-                {"rule": k + 1, "strength": strength, **dict(zip(columns, row, strict=True))}
-                for k, (strength, row) in enumerate(
-                    zip(self.parts.strengths.tolist(), self.parts.parts.tolist(), strict=True)
-                )
-            ]
-        ).set_index("rule")
+        pairs = {" and ".join(names): value for names, value in self.together.items()}
+        records = [
+            {"rule": k + 1, "strength": strength, **dict(zip(columns, row, strict=True)), **dict.fromkeys(pairs, 0.0)}
+            for k, (strength, row) in enumerate(
+                zip(self.parts.strengths.tolist(), self.parts.parts.tolist(), strict=True)
+            )
+        ]
+        if self.parts.effect_share > 0:
+            effects = dict(zip(self.feature_names, self.parts.effects.tolist(), strict=True))
+            records.append({"rule": "effects", "strength": self.parts.effect_share, "firing": 0.0, **effects, **pairs})
+        return data_frame(records).set_index("rule")
 
     def __str__(self) -> str:
         target = one_line(self.target_name)
         lines = [
             ("mean output", self.start, ""),
-            ("rules that fired", self.firing, self._fired()),
+            *([("rules that fired", self.firing, self._fired())] if len(self.parts.strengths) else []),
             *(
                 (one_line(name), part, f"{readable(value)}, typical is {readable(usual)}")
                 for name, part, value, usual in self._features()
             ),
+            *self._pairs(),
             (target, self.prediction, "= all of the above"),
         ]
         width = max(len(name) for name, *_ in lines)
         numbers = [
-            readable(value) if i in (0, len(lines) - 1) else _signed(value) for i, (_, value, _) in enumerate(lines)
+            readable(value) if i in (0, len(lines) - 1) else signed(value) for i, (_, value, _) in enumerate(lines)
         ]
         digits = max(map(len, numbers))
         rows = [
@@ -115,16 +140,26 @@ class PredictionExplanation:
         columns = (self.feature_names, self.parts.by_feature.tolist(), self.row.tolist(), self.parts.reference.tolist())
         return sorted(zip(*columns, strict=True), key=lambda entry: -abs(entry[1]))
 
+    def _pairs(self) -> list[tuple[str, float, str]]:
+        """Name, contribution and remark of the pairs with the largest contributions, and of all others together."""
+        names = list(map(one_line, self.feature_names))
+        entries = zip(self.parts.pairs.tolist(), self.parts.together.tolist(), strict=True)
+        ordered = sorted(entries, key=lambda entry: -abs(entry[1]))
+        shown = [(f"{names[j]} and {names[k]}", value, "together") for (j, k), value in ordered[:MOST_PAIRS]]
+        rest = [value for _, value in ordered[MOST_PAIRS:]]
+        return [*shown, *([(f"{len(rest)} other pairs", float(sum(rest)), "together")] if rest else [])]
+
     def _fired(self) -> str:
         order = np.argsort(-self.parts.strengths, kind="stable")[:MOST_FIRED]
         named = [
             f"rule {k + 1}: {self.parts.strengths[k]:.0%}" for k in order if self.parts.strengths[k] >= SHOWN_STRENGTH
         ]
-        rest = 1.0 - self.parts.strengths[order].sum()
+        rest = self.parts.strengths.sum() - self.parts.strengths[order].sum()
         return ", ".join([*named, *([f"others: {rest:.0%}"] if rest >= SHOWN_STRENGTH else [])])
 
 
 MOST_FIRED = 5
+MOST_PAIRS = 5
 SHOWN_STRENGTH = 0.005
 """Rules with a smaller strength are left out of the text of a prediction, but not of its numbers."""
 
@@ -149,11 +184,16 @@ def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], membe
     return [factor * float(entry.get("width_scale", 1.0)) for entry in entries]
 
 
-def explain_rules(base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array | None) -> Explanation:
-    """Rules in words that refer to the distribution of given rows, or else of rows drawn from the model."""
+def explain_structure(
+    structure: Structure, feature_names: Sequence[str], target_name: str, rows: Array | None, *, all_models: bool
+) -> Explanation:
+    """Rules and effects in words that refer to the distribution of given rows, or else of rows drawn from the model."""
+    base, effects = structure.rules, structure.effects
     are_data = rows is not None and len(rows) > 0
-    among = rows if rows is not None and are_data else base.synthetic_rows()
-    return Explanation(explain(base, feature_names, target_name, among, are_data=are_data))
+    shown = base if base is None or all_models else base.strongest
+    among = rows if rows is not None and are_data else (shown or structure).synthetic_rows()
+    rules = () if shown is None else explain(shown, feature_names, target_name, among, are_data=are_data)
+    return Explanation(rules, None if effects is None else explain_effects(effects, feature_names, among))
 
 
 def data_frame(records: Iterable[dict[str, Any]]) -> Any:
@@ -187,8 +227,3 @@ def _record(rule: Rule) -> dict[str, Any]:
             f"{name} slope": float(rule.coefficients[j]),
         }
     return record
-
-
-def _signed(value: float) -> str:
-    text = readable(value)
-    return text if text.startswith("-") else f"+{text}"

@@ -124,7 +124,7 @@ def _member_arrays(member: Member) -> Bundle:
 
 def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
     if any(array.dtype != _dtype_of(name) for name, array in arrays.items()):
-        raise ModelFileError("its arrays are not all float64")
+        raise ModelFileError("its arrays are not all of the type that they must have")
     shares = arrays.pop("mixture_shares", np.empty(0))
     if shares.ndim != 1 or not 0 < len(shares) <= MAX_MEMBERS:
         raise ModelFileError(WRONG_ARRAYS)

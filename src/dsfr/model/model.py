@@ -17,9 +17,10 @@ from dsfr.core.explain.card import Card
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.explain.structure import Structure
 from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_rules, width_scales
+from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
 from dsfr.model.simplification import Simplification, simplify
 from dsfr.model.student import student_card, student_contributions
@@ -119,35 +120,46 @@ class Model:
 
     @property
     def rule_base(self) -> RuleBase:
-        """The rules of all members, those of the largest share first.
+        """The rules of all members that are rule bases, those of the largest share first.
 
         Raises
         ------
         ValueError
-            If the model has wavelets instead of rules.
+            If the model has wavelets or effects only.
         """
         return RuleBase.of(self.members, width_scales(self.settings, self.training, self.members))
+
+    @property
+    def structure(self) -> Structure:
+        """Rules and effects of all members, by which the model is explained.
+
+        Raises
+        ------
+        ValueError
+            If the model has wavelets.
+        """
+        return Structure.of(self.members, width_scales(self.settings, self.training, self.members))
 
     def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
         """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
 
         Words such as low and high refer to the distribution of the rows ``X``, and each rule names the rows most
-        typical of it. Without ``X`` they refer to rows drawn from the model. Of several members, the one with the
-        largest share is explained, or all with ``all_models``. Rules over shared terms (`RuleRegressor`) need no rows:
-        their text is the model.
+        typical of it. Without ``X`` they refer to rows drawn from the model. Of several rule bases, the one with the
+        largest share is explained, or all with ``all_models``. Effects of single features and pairs are the attribute
+        ``effects``: of all members that have them, weighted by their shares, with mean 0 over the rows. Rules over
+        shared terms (`RuleRegressor`) need no rows: their text is the model.
         """
         if self.is_student:
             return student_card(self)
-        base = self.rule_base if all_models else self.rule_base.strongest
         rows = None if X is None else as_matrix(X, self.feature_names)
-        return explain_rules(base, self.feature_names, self.target_name, rows)
+        return explain_structure(self.structure, self.feature_names, self.target_name, rows, all_models=all_models)
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
-        """One prediction as a sum of contributions of rules and features. ``row`` has one value per feature."""
+        """One prediction as a sum of contributions of rules, features and pairs. ``row`` has one value per feature."""
         X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
-        parts = student_contributions(self, X[0]) if self.is_student else contributions(self.rule_base, X[0])
+        parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
         known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
         half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
         return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)

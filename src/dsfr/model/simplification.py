@@ -9,6 +9,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
 from dsfr.core.explain.simplification import n_sets, simplify_predictor
+from dsfr.core.features.effects import Effects
 from dsfr.core.prediction.errors import relative_error
 from dsfr.core.prediction.mixture import Member, Mixture
 
@@ -54,7 +55,7 @@ def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min
         If a threshold is out of its range, or targets come without rows or in the wrong number.
     """
     _check(similarity, min_strength)
-    X = model.rule_base.synthetic_rows() if rows is None else rows
+    X = model.structure.synthetic_rows() if rows is None else rows
     targets = _targets(y, None if rows is None else len(rows))
     simpler = _simpler(model, X, similarity, min_strength)
     old, new = model.predict_rows(X), simpler.predict_rows(X)
@@ -70,7 +71,7 @@ def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min
 
 
 def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> Model:
-    """The model with every member simplified, without uncertainty; the same model if nothing can be simplified."""
+    """The model with every rule base simplified, without uncertainty; the same model if nothing can be simplified."""
     members = tuple(_simpler_member(member, X, similarity, min_strength) for member in model.members)
     if all(after is before for after, before in zip(members, model.members, strict=True)):
         return model
@@ -78,6 +79,8 @@ def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> 
 
 
 def _simpler_member(member: Member, X: Array, similarity: float, min_strength: float) -> Member:
+    if isinstance(member.predictor.basis, Effects):
+        return member
     found = simplify_predictor(member.predictor, X, similarity=similarity, min_strength=min_strength)
     return member if found is member.predictor else replace(member, predictor=found)
 
@@ -108,4 +111,4 @@ def _n_rules(model: Model) -> int:
 
 
 def _n_sets(model: Model) -> int:
-    return sum(n_sets(member.predictor.basis.rules) for member in model.members)
+    return sum(n_sets(member.predictor.basis.rules) for member in model.members if member.predictor.basis.n_rules)

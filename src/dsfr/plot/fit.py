@@ -54,7 +54,7 @@ def response(
         raise ValueError("X averages over rows and at fixes one row: give one of them")
     j = index_of(model, feature)
     ax = axes_or_new(ax)
-    domain = model.rule_base.domain
+    domain = model.structure.domain
     grid = np.linspace(domain.low[j], domain.high[j], N_GRID)
     at_rows = _rows(model, X, at)
     curves = _curves(model, j, grid, at_rows)
@@ -78,7 +78,7 @@ def _rows(model: Model, X: Any, at: Any) -> Array:
         return rows[np.unique(np.linspace(0, len(rows) - 1, MOST_CURVES).round().astype(np.int64))]
     if at is not None:
         return as_matrix([at], model.feature_names)
-    return model.rule_base.typical_row[None]
+    return model.structure.typical_row[None]
 
 
 def _curves(model: Model, j: int, grid: Array, rows: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Plots of the rules of the member with the largest share: sets along one feature, and a map in two."""
+"""Plots of the rules of the rule base with the largest share: sets along one feature, and a map in two."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | N
     j = index_of(model, feature)
     ax = axes_or_new(ax)
     base = model.rule_base.strongest
-    membership = membership_of(model.predictor.basis.rules.membership)
+    membership = membership_of(base.members[0].predictor.basis.rules.membership)
     grid = np.linspace(base.domain.low[j], base.domain.high[j], N_GRID)
     if X is not None:
         _histogram(ax, as_matrix(X, model.feature_names)[:, j])

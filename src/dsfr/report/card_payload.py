@@ -28,6 +28,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
     domain = _domain(card, typical, data)
     among = typical[None] if data is None else data.X
     price = 100.0 * float(record["price"])
+    start = float(card.predictor.shares @ np.array(card.outputs) / card.predictor.shares.sum())
     return {
         "features": [one_line(name) for name in model.feature_names],
         "target": one_line(model.target_name),
@@ -36,15 +37,19 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "word_edges": [],
         "terms": [{"names": list(names), "ramps": card.rules.ramps_of(j)} for j, names in enumerate(card.terms)],
         "members": [_member(card)],
+        "effect_members": [],
+        "effects": None,
+        "pairs": [],
         "reference": typical.tolist(),
-        "start": float(card.predictor.shares @ np.array(card.outputs) / card.predictor.shares.sum()),
+        "start": start,
+        "rules_start": start,
         "first_row": typical.tolist(),
         "interval": interval_of(model),
         "rules": [_rule(card, k, typical, domain, data) for k in range(len(card))],
         "rules_hint": " ".join(f"{meaning}." for meaning in card.meanings()[:-1]),
         "columns": [column_of(domain, among, j, with_histogram=data is not None) for j in range(len(typical))],
         "first_feature": int(card.rules.ramp_features[0]) if len(card.rules.ramp_features) else 0,
-        "tiles": tiles_of(model, len(card), f"{price:.1f}% more error than the teacher", data),
+        "tiles": tiles_of(model, [("Rules", str(len(card)), f"{price:.1f}% more error than the teacher")], data),
         "price": {"notes": list(card.notes), "curve": [[e["n_rules"], 100.0 * e["price"]] for e in record["curve"]]},
         "fit": fit_of(model, data),
         "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},

@@ -30,9 +30,11 @@ def notes_of_student(model: Model, domain: Ranges, data: ReportData | None) -> l
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
-def notes_of(model: Model, base: RuleBase, data: ReportData | None) -> list[Note]:
+def notes_of(model: Model, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks."""
-    notes = [*_of_training(model, base), *_of_rules(base), *_of_ranges(model), *_of_data(model, base.domain, data)]
+    base = model.structure.rules
+    rules = [] if base is None else _of_rules(base)
+    notes = [*_of_training(model), *rules, *_of_ranges(model), *_of_data(model, model.structure.domain, data)]
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
@@ -44,11 +46,11 @@ def _remark(text: str) -> Note:
     return {"level": "remark", "text": text}
 
 
-def _of_training(model: Model, base: RuleBase) -> Iterator[Note]:
+def _of_training(model: Model) -> Iterator[Note]:
     if model.training.get("termination") == "max_rounds":
         yield _warning(UNCONVERGED)
     n_labeled = model.training.get("n_labeled")
-    n_weights = sum(member.predictor.weights.size for member in base.members)
+    n_weights = sum(member.predictor.weights.size for member in model.members)
     if isinstance(n_labeled, int) and n_labeled < n_weights:
         yield _remark(
             f"{n_labeled} labels determine {n_weights} weights: the ridge and the unlabelled rows decide the rest, and "
@@ -64,7 +66,7 @@ def _of_rules(base: RuleBase) -> Iterator[Note]:
 
 
 def _of_ranges(model: Model) -> Iterator[Note]:
-    domain = model.rule_base.domain
+    domain = model.structure.domain
     for j in np.flatnonzero(domain.high <= domain.low).tolist():
         yield _warning(f"{model.feature_names[j]} was constant in training: its effect is unknown.")
 

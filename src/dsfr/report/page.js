@@ -55,7 +55,7 @@ useTheme("auto");
 fillSummary();
 if (model.price) { byId("summary").after(byId("rules"), byId("price")); fillRules(); fillPrice(); }
 fillInputs();
-if (!model.price) fillRules();
+if (!model.price) { fillEffects(); fillRules(); }
 fillSets();
 fillResponse();
 fillFit();

@@ -14,13 +14,14 @@ from dsfr import __version__
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.words import one_line
 from dsfr.core.features.membership import MEMBERSHIPS
+from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
 from dsfr.report.card_payload import payload_of_card
 from dsfr.report.data import ReportData
 from dsfr.report.payload import payload_of
 from dsfr.storage.atomic import replacing
 
-SCRIPTS = ("charts.js", "state.js", "whatif.js", "rules.js", "curves.js", "page.js")
+SCRIPTS = ("charts.js", "state.js", "whatif.js", "effects.js", "rules.js", "curves.js", "page.js")
 
 
 def write_report(model: Model, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> Path:
@@ -38,13 +39,13 @@ def render(model: Model, data: ReportData | None = None) -> str:
     Raises
     ------
     ValueError
-        If the model has no rules.
+        If the model has neither rules nor effects.
     """
     rules = model.explain(None if data is None else data.X, all_models=True)
     target = one_line(model.target_name)
     slots = {
         "version": html.escape(__version__),
-        "title": html.escape(f"{target}: a model in {len(rules)} rule{'s' * (len(rules) != 1)}"),
+        "title": html.escape(f"{target}: a model in {_named(rules)}"),
         "heading": html.escape(target),
         "rules": html.escape(str(rules)),
         "style": _template("style.css"),
@@ -55,6 +56,13 @@ def render(model: Model, data: ReportData | None = None) -> str:
     }
     # One pass: text that was filled in is not searched again, even if a name contains braces.
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _template("page.html"))
+
+
+def _named(explained: Explanation | Card) -> str:
+    if isinstance(explained, Card):
+        return f"{len(explained)} rule{'s' * (len(explained) != 1)}"
+    parts = [*(["effects"] if explained.effects else []), *([f"{len(explained)} rules"] if explained else [])]
+    return " and ".join(parts)
 
 
 def script_json(value: Any) -> str:

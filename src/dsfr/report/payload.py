@@ -9,8 +9,8 @@ import numpy as np
 
 from dsfr import __version__
 from dsfr.core.arrays import Array
-from dsfr.core.explain.rule_base import RuleBase, scaled_rows
 from dsfr.core.explain.rules import Rule
+from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.core.prediction.errors import relative_error
 from dsfr.core.prediction.mixture import Member
@@ -19,12 +19,15 @@ from dsfr.estimators.parameters import read_parameters
 from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
+from dsfr.report.effects import effect_members, effects_section, member_units
 from dsfr.report.notes import notes_of
 from dsfr.report.reproduce import reproduction_of
 from dsfr.training.component import as_source
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 N_BINS = 36
+FIRST_QUANTILES = (0.1, 0.9)
+"""Between these of a feature, the change of the prediction decides which feature is shown first."""
 GRID = np.linspace(0.0, 1.0, 201)
 """Quantiles of a feature that the page gets, for the words beside its slider."""
 MOST_POINTS = 1500
@@ -35,49 +38,66 @@ Payload = dict[str, Any]
 
 def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Payload:
     """The page's data: the model for computing, and texts as Python prints them."""
-    base = model.rule_base
-    among = base.synthetic_rows() if data is None else data.X
+    structure, base = model.structure, model.structure.rules
+    among = structure.synthetic_rows() if data is None else data.X
     return {
         "features": [one_line(name) for name in model.feature_names],
         "target": one_line(model.target_name),
-        "lead": _lead(model, base),
+        "lead": _lead(model, structure),
         "words": list(LABELS),
         "word_edges": list(LABEL_EDGES),
-        "members": [_member(member) for member in base.members],
-        "reference": base.typical_row.tolist(),
-        "start": base.mean_output,
-        # The largest rule's center: at the typical row all contributions would be near zero.
-        "first_row": base.centers[int(np.argmax(base.shares))].tolist(),
+        "members": [] if base is None else [_rule_member(member) for member in base.members],
+        "effect_members": [] if structure.effects is None else effect_members(structure.effects),
+        "effects": None if rules.effects is None else effects_section(rules.effects),
+        "pairs": [] if structure.effects is None else structure.effects.pairs.tolist(),
+        "reference": structure.typical_row.tolist(),
+        "start": structure.start,
+        "rules_start": 0.0 if base is None else base.mean_output,
+        "first_row": _first_row(structure, among).tolist(),
         "interval": interval_of(model),
         "rules": [_rule(rule) for rule in rules],
         "rules_hint": _rules_hint(data),
-        "columns": [column_of(base.domain, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
-        # The feature with the largest effect on predictions is shown first.
-        "first_feature": int(np.argmax(_effects(base, among))),
-        "tiles": tiles_of(model, base.n_rules, f"of {len(base.members)} models" if len(base.members) > 1 else "", data),
+        "columns": [column_of(structure.domain, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
+        "first_feature": _first_feature(model, structure, among),
+        "tiles": tiles_of(model, _size_tiles(structure), data),
         "fit": fit_of(model, data),
         "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
-        "notes": notes_of(model, base, data),
+        "notes": notes_of(model, data),
         "settings": settings_of(model),
         "reproduce": reproduce_of(model),
     }
 
 
-def _effects(base: RuleBase, X: Array) -> Array:
-    """How far predictions move over a deviation of each feature; scaled rows are cut off where squares overflow."""
-    first = base.members[0].predictor
-    per_half_range = base.shares @ np.abs(base.slopes * first.ranges.half_widths)
-    effects: Array = per_half_range * scaled_rows(X, first).std(axis=0)
-    return effects
+def _first_row(structure: Structure, among: Array) -> Array:
+    """The largest rule's center, or else a row: at the typical row all contributions would be near zero."""
+    base = structure.rules
+    row: Array = among[0] if base is None else base.centers[int(np.argmax(base.shares))]
+    return row
 
 
-def _lead(model: Model, base: RuleBase) -> str:
-    several = f", the average of {len(base.members)} models," if len(base.members) > 1 else ""
-    target = one_line(model.target_name)
-    return (
-        f"{base.n_rules} if-then rules{several} predict {target} from {len(model.feature_names)} inputs. A prediction "
-        "is the average of the rules' lines, weighted by how well each rule's conditions fit."
-    )
+def _first_feature(model: Model, structure: Structure, X: Array) -> int:
+    """The feature along which predictions vary most, from the typical row."""
+    rows = np.repeat(structure.typical_row[None], 2 * X.shape[1], axis=0)
+    each = np.arange(X.shape[1])
+    rows[each, each], rows[X.shape[1] + each, each] = np.quantile(X, FIRST_QUANTILES, axis=0)
+    low, high = np.split(model.predict_rows(rows), 2)
+    return int(np.argmax(np.abs(high / 2 - low / 2)))
+
+
+def _lead(model: Model, structure: Structure) -> str:
+    base, effects = structure.rules, structure.effects
+    parts, how = [], []
+    if effects is not None:
+        parts.append("effects of single inputs and pairs")
+        how.append(f"The effects have {effects.share:.0%} of a prediction: they are added up.")
+    if base is not None:
+        several = f", the average of {len(base.members)} models," if len(base.members) > 1 else ""
+        parts.append(f"{base.n_rules} if-then rules{several}")
+        what = "A prediction" if effects is None else "The rest"
+        how.append(f"{what} is the average of the rules' lines, weighted by how well each rule's conditions fit.")
+    named = " and ".join(parts)
+    inputs = f"predict {one_line(model.target_name)} from {len(model.feature_names)} inputs."
+    return f"{named[0].upper()}{named[1:]} {inputs} {' '.join(how)}"
 
 
 def _rules_hint(data: ReportData | None) -> str:
@@ -95,20 +115,14 @@ def interval_of(model: Model) -> Payload | None:
     return {"half_widths": known, "first": "90%" if "90%" in known else max(known)} if known else None
 
 
-def _member(member: Member) -> Payload:
-    predictor = member.predictor
-    rules, limits = predictor.basis.rules, predictor.limits
+def _rule_member(member: Member) -> Payload:
+    rules = member.predictor.basis.rules
     return {
-        "share": member.share,
-        "limits": None if limits is None else [limits.low.tolist(), limits.high.tolist()],
-        "middle": predictor.ranges.midpoints.tolist(),
-        "half": predictor.ranges.half_widths.tolist(),
+        **member_units(member),
         "centers": rules.centers.tolist(),
         "widths": rules.widths.tolist(),
         "membership": rules.membership,
-        "weights": predictor.weights.reshape(rules.n_rules, -1).tolist(),
-        "mean": predictor.target_mean,
-        "scale": predictor.target_scale,
+        "weights": member.predictor.weights.reshape(rules.n_rules, -1).tolist(),
     }
 
 
@@ -156,11 +170,19 @@ def column_of(domain: Ranges, among: Array, j: int, *, with_histogram: bool) -> 
     return column
 
 
-def tiles_of(model: Model, n_rules: int, note: str, data: ReportData | None) -> list[Payload]:
+def _size_tiles(structure: Structure) -> list[tuple[str, str, str]]:
+    base, effects = structure.rules, structure.effects
+    tiles = [] if effects is None else [("Effects", f"{effects.share:.0%}", "of the prediction")]
+    if base is not None:
+        tiles.append(("Rules", str(base.n_rules), f"of {len(base.members)} models" if len(base.members) > 1 else ""))
+    return tiles
+
+
+def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData | None) -> list[Payload]:
     """Numbers at the top of the page."""
     training = model.training
     tiles = [
-        ("Rules", str(n_rules), note),
+        *sizes,
         ("Inputs", str(len(model.feature_names)), ""),
         ("Training rows", _count(training, "n_samples"), f"{_count(training, 'n_labeled')} labelled"),
         ("Agents", _count(training, "n_agents"), ""),
@@ -168,7 +190,7 @@ def tiles_of(model: Model, n_rules: int, note: str, data: ReportData | None) -> 
     ]
     interval = model.half_widths(COVERAGES)
     if 0.9 in interval:
-        tiles.append(("90% interval", f"± {readable(interval[0.9])}", "from errors on labels left out one at a time"))
+        tiles.append(("90% interval", f"± {readable(interval[0.9])}", "of a typical row, from errors on labels left out one at a time"))
     error = _error(model, data)
     if error is not None:
         tiles.append(
@@ -207,8 +229,9 @@ def fit_of(model: Model, data: ReportData | None) -> Payload | None:
     summary = "" if error is None else f" NRMSE {error[0]:.4f} on {error[1]:,} labelled rows."
     half = model.half_widths([0.9]).get(0.9)
     if half is not None:
-        held = np.abs(model.predict(data.X[known]) - data.y[known]) <= half
-        summary += f" The 90% interval, the band, holds {held.mean():.1%} of them."
+        low, high = model.interval(data.X[known], 0.9)
+        held = (low <= data.y[known]) & (data.y[known] <= high)
+        summary += f" Their 90% intervals hold {held.mean():.1%} of them; the band is that of a typical row."
     part = "" if len(shown) == len(known) else f" {len(shown):,} of them are drawn."
     return {
         "points": points.tolist(),

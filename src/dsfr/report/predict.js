@@ -41,16 +41,65 @@ function memberPrediction(row, member) {
   return member.mean + member.scale * sum;
 }
 
-function predict(model, row) {
-  return model.members.reduce((sum, member) => sum + member.share * memberPrediction(row, member), 0);
+// Largest size of a line of effects, as in dsfr.core.features.effects.
+const FARTHEST = 30;
+
+// Piecewise linear between ascending knots, constant beyond.
+function interpolated(z, knots, values) {
+  const last = knots.length - 1;
+  if (z >= knots[last]) return values[last];
+  if (z < knots[0]) return values[0];
+  let low = 0, high = last;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (knots[middle] <= z) low = middle; else high = middle;
+  }
+  return values[low] + (values[high] - values[low]) * ((z - knots[low]) / (knots[high] - knots[low]));
 }
 
-// Strengths of the rules of all members, concatenated; they sum to 1.
+// Line and curves of every feature.
+function termsOf(row, member) {
+  return scaled(row, member).map((z, j) => [Math.min(Math.max(z, -FARTHEST), FARTHEST),
+    ...member.curves[j].map((values) => interpolated(z, member.knots[j], values))]);
+}
+
+function effectPrediction(row, member) {
+  const terms = termsOf(row, member), singles = member.singles, pairs = member.pairs;
+  let sum = member.weights[0];
+  singles.forEach(([j, a], i) => { sum += member.weights[1 + i] * terms[j][a]; });
+  pairs.forEach(([j, a, k, b], i) => { sum += member.weights[1 + singles.length + i] * terms[j][a] * terms[k][b]; });
+  return member.mean + member.scale * sum;
+}
+
+// Effects relative to the typical row: of every feature alone, and of every pair beyond both alone, by "first,second".
+function effectsOf(model, row) {
+  const features = row.map(() => 0), together = {};
+  for (const [j, k] of model.pairs) together[`${j},${k}`] = 0;
+  for (const member of model.effect_members) {
+    const origin = termsOf(model.reference, member), unit = member.share * member.scale;
+    const moved = termsOf(row, member).map((terms, j) => terms.map((term, a) => term - origin[j][a]));
+    member.singles.forEach(([j, a], i) => { features[j] += unit * member.weights[1 + i] * moved[j][a]; });
+    member.pairs.forEach(([j, a, k, b], i) => {
+      const weight = unit * member.weights[1 + member.singles.length + i];
+      features[j] += weight * moved[j][a] * origin[k][b];
+      features[k] += weight * moved[k][b] * origin[j][a];
+      together[`${Math.min(j, k)},${Math.max(j, k)}`] += weight * moved[j][a] * moved[k][b];
+    });
+  }
+  return { features, together };
+}
+
+function predict(model, row) {
+  const rules = model.members.reduce((sum, member) => sum + member.share * memberPrediction(row, member), 0);
+  return rules + model.effect_members.reduce((sum, member) => sum + member.share * effectPrediction(row, member), 0);
+}
+
+// Strengths of the rules of all members, concatenated; they sum to the share of the rules.
 function strengths(model, row) {
   return model.members.flatMap((member) => firingStrengths(scaled(row, member), member).map((s) => member.share * s));
 }
 
-// prediction = start + sum of contributions: per rule one for its firing, then one per feature.
+// prediction = start + sum of contributions: of which rules fire, of every feature and of every pair of features.
 function contributions(model, row) {
   const parts = model.members.flatMap((member) => {
     const z = scaled(row, member);
@@ -62,13 +111,15 @@ function contributions(model, row) {
       const features = z.map((value, j) => weights[j + 1] * (value - reference[j]));
       const strength = member.share * fired;
       return [
-        strength * (member.mean + member.scale * line - model.start),
+        strength * (member.mean + member.scale * line - model.rules_start),
         ...features.map((part) => strength * member.scale * part),
       ];
     });
   });
   const column = (j) => parts.reduce((sum, part) => sum + part[j], 0);
-  return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1)) };
+  const effects = effectsOf(model, row);
+  const together = model.pairs.map(([j, k]) => effects.together[`${j},${k}`]);
+  return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1) + effects.features[j]), together };
 }
 
 // Half the width of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.

@@ -1,5 +1,6 @@
 // Rules as cards, and plots of their fuzzy sets.
 function fillRules() {
+  if (!model.members.length) return;
   byId("rules-hint").textContent = model.rules_hint;
   byId("rule-feature").append(element("option", { value: "" }, "any"), ...model.features.map((name, j) => element("option", { value: j }, name)));
   byId("rule-label").append(element("option", { value: "" }, "anything"), ...model.words.map((text) => element("option", { value: text }, text)));
@@ -88,6 +89,7 @@ function tryRow(row) {
 
 // ---- sets
 function fillSets() {
+  if (!model.members.length) return;
   featureOptions(byId("set-feature"), model.first_feature);
   byId("set-feature").addEventListener("input", drawSets);
   show("sets", "Sets");

@@ -52,6 +52,7 @@ function drawPrediction() {
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
   byId("interval-text").textContent = half === null ? "" : `interval (jackknife): ${readable(value - half)} to ${readable(value + half)}`;
+  byId("fires").hidden = !model.members.length;
   const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
   meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
     name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));
@@ -64,11 +65,23 @@ function drawContributions(value) {
   const signed = (part) => Math.abs(part) <= least ? "0" : (part < 0 ? "−" : "+") + readable(Math.abs(part));
   const features = parts.features.map((part, j) => ({ name: model.features[j], value: part })).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const shown = features.slice(0, 10), rest = features.slice(10).reduce((sum, part) => sum + part.value, 0);
-  const rows = [{ name: "which rules fire", value: parts.firing }, ...shown];
+  const rows = [...(model.members.length ? [{ name: "which rules fire", value: parts.firing }] : []), ...shown];
   if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
+  rows.push(...pairRows(parts.together));
   const bars = element("div");
   meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
   byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.target}`, readable(value), "total"));
+}
+
+const MOST_PAIRS = 5;
+
+// The pairs of inputs with the largest contributions, and all others together.
+function pairRows(together) {
+  const named = model.pairs.map(([j, k], i) => ({ name: `${model.features[j]} and ${model.features[k]} together`, value: together[i] }));
+  named.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const rest = named.slice(MOST_PAIRS);
+  if (!rest.length) return named;
+  return [...named.slice(0, MOST_PAIRS), { name: `${rest.length} other pairs`, value: rest.reduce((sum, part) => sum + part.value, 0) }];
 }
 
 function plainRow(name, text, extra) {

@@ -1,4 +1,4 @@
-"""Additive decomposition of one prediction by rules and features."""
+"""Additive decomposition of one prediction by rules, features and pairs of features."""
 
 from __future__ import annotations
 
@@ -6,32 +6,42 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, IntArray
 from dsfr.core.explain.rule_base import RuleBase, scaled_rows
+from dsfr.core.explain.structure import Structure
 
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
-    """``prediction = start + parts.sum()``: one row per rule, one column for its firing and one per feature.
+    """``prediction = start + parts.sum() + effects.sum() + together.sum()``.
 
-    With ``r`` the model's typical row, ``b`` a rule's slopes and ``s`` its strength, a rule's parts are
-    ``s (line(r) - start)`` for its firing and ``s b_j (x_j - r_j)`` for every feature. Row sums are the contributions
-    of rules, column sums those of features.
+    ``parts`` has one row per rule, one column for its firing and one per feature. With ``r`` the model's typical row,
+    ``b`` a rule's slopes, ``s`` its strength and ``m`` the rules' mean output, a rule's parts are ``s (line(r) - m)``
+    for its firing and ``s b_j (x_j - r_j)`` for every feature. Row sums are the contributions of rules. ``effects`` and
+    ``together`` are those of members that are sums of effects, relative to the typical row.
     """
 
     start: float
-    """The model's mean output, to which contributions are added."""
+    """The rules' mean output and the effects' output at the typical row, to which contributions are added."""
     reference: Array
     """The typical row ``r``."""
     strengths: Array
-    """Firing strength of each rule, (k,), sums to 1."""
+    """Firing strength of each rule, (k,), sums to the share of the rules in the prediction."""
     parts: Array
     """Shape (k, 1 + d)."""
+    effect_share: float
+    """Share of the members that are sums of effects in the prediction; 0 if there are none."""
+    effects: Array
+    """Effect of each feature alone, (d,); zeros without effects."""
+    pairs: IntArray
+    """Features of each pair that has an effect together, (q, 2)."""
+    together: Array
+    """Effect of each pair beyond those of its features alone, (q,)."""
 
     @property
     def prediction(self) -> float:
         """Start plus all parts."""
-        return self.start + float(self.parts.sum())
+        return self.start + float(self.parts.sum() + self.effects.sum() + self.together.sum())
 
     @property
     def by_rule(self) -> Array:
@@ -46,15 +56,28 @@ class Contributions:
 
     @property
     def by_feature(self) -> Array:
-        """Contribution of every feature within the rules that fired; (d,)."""
-        total: Array = self.parts[:, 1:].sum(axis=0)
+        """Contribution of every feature, within the rules that fired and by its own effect; (d,)."""
+        total: Array = self.parts[:, 1:].sum(axis=0) + self.effects
         return total
 
 
-def contributions(base: RuleBase, x: Array) -> Contributions:
+def contributions(structure: Structure, x: Array) -> Contributions:
     """Decompose the prediction of one row ``x``, shape (d,)."""
-    start, reference = base.mean_output, base.typical_row
-    strengths, parts = [], []
+    reference, effects = structure.typical_row, structure.effects
+    strengths, parts = _rule_parts(structure.rules, x, reference)
+    if effects is None:
+        share, pairs, singles, together = 0.0, np.empty((0, 2), dtype=np.int64), np.zeros(len(x)), np.empty(0)
+    else:
+        share, pairs = effects.share, effects.pairs
+        singles, together = (found[0] for found in effects.parts(x[None], structure.origins))
+    return Contributions(structure.start, reference, strengths, parts, share, singles, pairs, together)
+
+
+def _rule_parts(base: RuleBase | None, x: Array, reference: Array) -> tuple[Array, Array]:
+    """Strengths and parts of all rules."""
+    if base is None:
+        return np.empty(0), np.empty((0, len(x) + 1))
+    mean, strengths, parts = base.mean_output, [], []
     for member in base.members:
         predictor = member.predictor
         z, r = scaled_rows(np.stack([x, reference]), predictor)
@@ -62,6 +85,6 @@ def contributions(base: RuleBase, x: Array) -> Contributions:
         consequents = predictor.target_scale * predictor.weights.reshape(len(fired), -1)
         at_reference = predictor.target_mean + consequents[:, 0] + consequents[:, 1:] @ r
         moved = consequents[:, 1:] * (z - r)
-        parts.append(fired[:, None] * np.column_stack([at_reference - start, moved]))
+        parts.append(fired[:, None] * np.column_stack([at_reference - mean, moved]))
         strengths.append(fired)
-    return Contributions(start, reference, np.concatenate(strengths), np.concatenate(parts))
+    return np.concatenate(strengths), np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""All rules of a model, of one predictor or of a weighted average of several, in the units of the data."""
+"""All rules of a model, of one rule base or of a weighted average of several, in the units of the data."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ N_SYNTHETIC = 2048
 
 @dataclass(frozen=True, slots=True)
 class RuleBase:
-    """Every rule of every member, in the units of the data; strengths include the share of the member."""
+    """Every rule of every member that is a rule base, in the units of the data.
+
+    Strengths include the share of the member: they sum to the share of all rule bases, 1 if there are no others.
+    """
 
     members: tuple[Member, ...]
     """The strongest first."""
     owners: IntArray
     """Number of the member each rule belongs to, counted from 0; (k,)."""
     shares: Array
-    """Share of the training rows of each rule times the share of its member; (k,), sums to 1."""
+    """Share of the training rows of each rule times the share of its member; (k,), sums to `share`."""
     centers: Array
     widths: Array
     deviations: Array
@@ -37,15 +40,18 @@ class RuleBase:
     def of(cls, members: Sequence[Member], width_scales: Sequence[float] | None = None) -> RuleBase:
         """Collect the rules of the members; a width is ``width_scale`` times the deviation of its cluster.
 
-        Strengths sum to 1, so mean and scale of the target can be absorbed into the line of every rule.
+        Members that are no rule bases, or have no share, are left out. Strengths of a member sum to 1, so mean and
+        scale of the target can be absorbed into the line of every rule.
 
         Raises
         ------
         ValueError
-            If the model has wavelets instead.
+            If the model has wavelets or effects only.
         """
         scales = [1.0] * len(members) if width_scales is None else width_scales
         ordered = sorted(zip(members, scales, strict=True), key=lambda entry: -entry[0].share)
+        # Without a rule base, the basis of the strongest member raises the error that says what it has instead.
+        ordered = [entry for entry in ordered if entry[0].predictor.basis.n_rules and entry[0].share > 0] or ordered[:1]
         parts = [_in_data_units(member, scale) for member, scale in ordered]
         stacked = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         owners = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
@@ -62,6 +68,11 @@ class RuleBase:
     def n_rules(self) -> int:
         """Number of rules, of all members together."""
         return len(self.shares)
+
+    @property
+    def share(self) -> float:
+        """Share of the prediction."""
+        return float(sum(member.share for member in self.members))
 
     @property
     def typical_row(self) -> Array:
@@ -84,11 +95,10 @@ class RuleBase:
     @property
     def domain(self) -> Ranges:
         """Domain of the features: the limits to which the model clips, or else the ranges of the training rows."""
-        first = self.members[0].predictor
-        return first.ranges if first.limits is None else first.limits
+        return domain_of(self.members[0].predictor)
 
     def strengths(self, X: Array) -> Array:
-        """Firing strengths times member shares; shape (n, k), rows sum to 1."""
+        """Firing strengths times member shares; shape (n, k), rows sum to `share`."""
         blocks = [self._strengths(X[block]) for block in row_blocks(len(X))]
         return np.concatenate([np.empty((0, self.n_rules)), *blocks])
 
@@ -118,6 +128,11 @@ class RuleBase:
 
 
 _ARRAYS = ("centers", "widths", "deviations", "intercepts", "slopes")
+
+
+def domain_of(predictor: Predictor) -> Ranges:
+    """The limits to which a predictor clips, or else its ranges."""
+    return predictor.ranges if predictor.limits is None else predictor.limits
 
 
 def scaled_rows(X: Array, predictor: Predictor) -> Array:

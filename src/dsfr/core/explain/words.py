@@ -43,6 +43,16 @@ def readable(value: float) -> str:
     return f"{rounded:.0f}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:.4g}"
 
 
+def signed(value: float) -> str:
+    """`readable` with a sign in any case.
+
+    >>> [signed(v) for v in (12.0, 0.0, -0.5)]
+    ['+12', '+0', '-0.5']
+    """
+    text = readable(value)
+    return text if text.startswith("-") else f"+{text}"
+
+
 def one_line(name: str) -> str:
     r"""Escape the unprintable characters of a name, so that it stays on one line and cannot control a terminal.
 

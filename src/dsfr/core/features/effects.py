@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.gram import FeatureSums
+from dsfr.core.features.quantile_curves import LEAST_STEP
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
 
@@ -50,9 +51,12 @@ class Effects:
         Raises
         ------
         ValueError
-            If shapes do not belong together, or a feature or term does not exist.
+            If shapes do not belong together, a feature or term does not exist, or knots are not in ascending order.
         """
-        knots, curves, singles, pairs = (arrays[name] for name in ("knots", "curves", "singles", "pairs"))
+        names = ("knots", "curves", "singles", "pairs")
+        if not all(name in arrays for name in names):
+            raise ValueError("its effects lack an array")
+        knots, curves, singles, pairs = (arrays[name] for name in names)
         if knots.ndim != 2 or curves.ndim != 3 or curves.shape[:2] != knots.shape or 0 in knots.shape:
             raise ValueError("its knots and curves do not belong together")
         if singles.ndim != 2 or pairs.ndim != 2 or (singles.shape[1], pairs.shape[1]) != (2, 4):
@@ -62,6 +66,11 @@ class Effects:
         named = np.concatenate([singles, pairs[:, :2], pairs[:, 2:]])
         if (named < 0).any() or (named >= [knots.shape[1], curves.shape[2] + 1]).any():
             raise ValueError("its effects name a feature or a curve that does not exist")
+        if (pairs[:, 0] == pairs[:, 2]).any():
+            raise ValueError("its pairs are not of two features")
+        steps = np.diff(knots, axis=0)
+        if not ((steps >= 0).all() and (np.diff(curves, axis=0)[steps < LEAST_STEP] == 0).all()):
+            raise ValueError("its knots are not in ascending order, or too near for different values")
         return cls(knots, curves, singles, pairs)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -86,7 +95,7 @@ class Effects:
     @property
     def rules(self) -> Rules:
         """Its rules are not of the form of `Rules`: a ValueError."""
-        raise ValueError("effects of single features and pairs have no clusters: see their curves instead")
+        raise ValueError("this model has effects of single features and pairs, not rules of clusters")
 
     @property
     def n_outputs(self) -> int:

@@ -18,6 +18,9 @@ LENGTH = 0.5
 LEAST_VARIANCE = 1e-3
 """Functions with a smaller part of the variance are left out."""
 
+LEAST_STEP = 1e-270
+"""Knots that are nearer to each other have one value: a slope between them would overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
@@ -64,11 +67,11 @@ def quantile_curves(knots: Array, ranks: Array, n_curves: int) -> Array:
     """
     curves = np.zeros((*knots.shape, n_curves))
     for j in range(knots.shape[1]):
-        m = 1 + int(np.count_nonzero(np.diff(knots[:, j]) > 0.0))
+        distinct = np.append(True, np.diff(knots[:, j]) >= LEAST_STEP)
+        m = int(np.count_nonzero(distinct))
         if m > 1:
-            found = _leading_functions(ranks[:m, j], min(n_curves, m - 1))
-            curves[:m, j, : found.shape[1]] = found
-            curves[m:, j] = curves[m - 1, j]
+            found = _leading_functions(ranks[distinct, j], min(n_curves, m - 1))
+            curves[:, j, : found.shape[1]] = found[np.cumsum(distinct) - 1]
     return curves
 
 

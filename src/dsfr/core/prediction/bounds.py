@@ -12,6 +12,7 @@ from scipy.linalg.lapack import dtrcon
 
 from dsfr.core.arrays import Array
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.features.effects import Effects
 from dsfr.core.prediction.mixture import Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import MAX_SCALED, MAX_VALUE, Ranges
@@ -28,6 +29,8 @@ MAX_NOISE = 1e10
 """Of the noise, in deviations of the target."""
 MAX_WAVELET = 1e50
 """Of a wavelet node's output."""
+MAX_CURVE = 1e25
+"""Of a curve of effects: the product of two is bounded like a wavelet."""
 MIN_CONDITION, MIN_FACTOR, MAX_FACTOR = 1e-16, 1e-20, 1e50
 """Reciprocal condition and norms of a posterior's Cholesky factor; training refuses conditions under 1e-8."""
 MIN_SHARE = 1e-6
@@ -63,6 +66,8 @@ def check_predictor(predictor: Predictor) -> None:
     ):
         raise ValueError(TOO_LARGE)
     if not predictor.basis.n_rules and _highest_wavelet(divisors) > MAX_WAVELET:
+        raise ValueError(TOO_LARGE)
+    if isinstance(predictor.basis, Effects) and not _at_most(predictor.basis.curves, MAX_CURVE):
         raise ValueError(TOO_LARGE)
 
 
