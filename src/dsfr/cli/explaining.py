@@ -45,6 +45,7 @@ def explain(
 
     With DATA, low and high refer to the distribution of its rows, and every rule names its most typical rows.
     """
+    from dsfr.model.explanation import Explanation
     from dsfr.model.model import load
 
     if row is not None and data is not None:
@@ -58,7 +59,7 @@ def explain(
         _write_edits(loaded, as_file)
     rows = None if data is None else _matrix_of(data, loaded, delimiter)
     rules = loaded.explain(rows, all_models=all_models)
-    if loaded.is_student:
+    if not isinstance(rules, Explanation):
         _print(str(rules), rules.to_records(), form)
         return
     effects = [] if rules.effects is None else rules.effects.to_records()

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr import __version__
-from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.effects import FARTHEST, Effects
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.membership import membership_of
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import MAX_ARGUMENT, Wavelets
@@ -163,6 +163,8 @@ def _degree(graph: _Graph, Z: str, j: int, ramps: Sequence[tuple[float, float]],
 
     low = rising(*ramps[first - 1]) if first else graph.constant(1.0)
     return graph.do("Sub", low, rising(*ramps[last])) if last < len(ramps) else low
+
+
 def _effects(graph: _Graph, Z: str, effects: Effects, weights: npt.NDArray[np.float64]) -> str:
     """Weighted sum of a constant, terms of single features and products of two terms."""
     terms, (_, d, r) = _terms(graph, Z, effects), effects.curves.shape

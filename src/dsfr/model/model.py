@@ -16,8 +16,8 @@ from dsfr.core.arrays import Array, as_floats
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
-from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.explain.structure import Structure
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales

@@ -53,4 +53,5 @@ def student_contributions(model: Model, x: Array) -> Contributions:
     at_reference = lines[:, 0] + lines[:, 1:] @ reference
     moved = lines[:, 1:] * (row[0] - reference)
     parts = strengths[:, None] * np.column_stack([at_reference - start, moved])
-    return Contributions(start, reference, strengths, parts)
+    no_pairs = np.empty((0, 2), dtype=np.int64)
+    return Contributions(start, reference, strengths, parts, 0.0, np.zeros(len(x)), no_pairs, np.empty(0))

@@ -57,7 +57,9 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "interval": interval_of(model),
         "rules": [_rule(rule) for rule in rules],
         "rules_hint": _rules_hint(data),
-        "columns": [column_of(structure.domain, among, j, with_histogram=data is not None) for j in range(among.shape[1])],
+        "columns": [
+            column_of(structure.domain, among, j, with_histogram=data is not None) for j in range(among.shape[1])
+        ],
         "first_feature": _first_feature(model, structure, among),
         "tiles": tiles_of(model, _size_tiles(structure), data),
         "fit": fit_of(model, data),
@@ -190,7 +192,13 @@ def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData |
     ]
     interval = model.half_widths(COVERAGES)
     if 0.9 in interval:
-        tiles.append(("90% interval", f"± {readable(interval[0.9])}", "of a typical row, from errors on labels left out one at a time"))
+        tiles.append(
+            (
+                "90% interval",
+                f"± {readable(interval[0.9])}",
+                "of a typical row, from errors on labels left out one at a time",
+            )
+        )
     error = _error(model, data)
     if error is not None:
         tiles.append(

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg.lapack import dtrcon
 
 from dsfr.core.arrays import Array
-from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.effects import Effects
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.mixture import Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import MAX_SCALED, MAX_VALUE, Ranges

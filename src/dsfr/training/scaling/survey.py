@@ -71,6 +71,7 @@ class Population:
     def target_scale(self) -> float:
         """What targets are divided by."""
         return 1.0 if self.keeps_target else self.target.deviation
+
     moments: RowMoments | None = None
     """Mean and covariance of the scaled features, where start centers are drawn from them."""
 
