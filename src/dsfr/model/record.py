@@ -101,7 +101,7 @@ _STUDENT: dict[str, tuple[type, ...]] = {
     "fidelity": _NUMBER,
     "overlap": _NUMBER,
     "teacher_error": (int, float, type(None)),
-    "teacher_rules": (int,),
+    "teacher_weights": (int,),
     "teacher_members": (int,),
     "max_rules": (int,),
 }

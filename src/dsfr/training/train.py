@@ -47,6 +47,8 @@ class Training:
     """A target that is hardly meant as it stands, and what it counted as."""
     copies: dict[str, Predictor] = field(default_factory=dict)
     """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
+    optimism: float = 1.0
+    """Factor by which leave-one-out errors are too small, because what was chosen saw all labels."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
     ending: str = "converged"
@@ -145,6 +147,7 @@ def _train_mixture(
         n_labeled=int(population.target.n),
         tuned=strongest.tuned,
         odd_target=population.odd_target,
+        optimism=weighed.optimism,
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )

@@ -202,9 +202,9 @@ def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
     """Sentences about a student, from the record of its training."""
     if not record:
         return
-    base = f"the average of {record['teacher_members']} rule bases with {record['teacher_rules']} rules"
+    base = f"the average of {record['teacher_members']} models with {record['teacher_weights']:,} weights"
     if record["teacher_members"] == 1:
-        base = f"a rule base with {record['teacher_rules']} rules"
+        base = f"a model with {record['teacher_weights']:,} weights"
     if not record["is_signal"]:
         yield (
             f"The labels carry no signal: the leave-one-out error of {base} is not below that of the mean. The "

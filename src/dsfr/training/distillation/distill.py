@@ -20,6 +20,7 @@ from dsfr.core.distillation.student import (
 )
 from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.mixture import Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine
@@ -108,10 +109,10 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     Raises
     ------
     ValueError
-        If the teacher has no rules.
+        If the teacher has wavelets.
     """
     engine, strongest = checked(engine), training.predictor
-    if not strongest.basis.n_rules:
+    if isinstance(strongest.basis, Wavelets):
         raise ValueError("teacher has wavelets instead of rules: take AutoSFRRegressor or SFRRegressor")
     units = Units(strongest.ranges, strongest.target_mean, strongest.target_scale, strongest.limits)
     with single_threaded_blas():
@@ -207,7 +208,9 @@ def _finished(
 ) -> Student:
     """The student with its measures and the scores of its intervals."""
     found = measure(lesson.engine, predictor, lesson.target, lesson.units.ranges)
-    scores = calibrate_student(lesson.engine, predictor, lesson.target) if lesson.has_labels else None
+    scores = (
+        calibrate_student(lesson.engine, predictor, lesson.target, training.optimism) if lesson.has_labels else None
+    )
     shown = replace(predictor, shares=found.shares)
     scale = lesson.units.target_scale
     record = {
@@ -219,7 +222,7 @@ def _finished(
         "coverage": found.coverage.tolist(),
         "outputs": found.outputs.tolist(),
         "teacher_error": float(np.sqrt(lesson.error)) * scale if lesson.has_labels else None,
-        "teacher_rules": sum(member.predictor.basis.n_rules for member in training.mixture.members),
+        "teacher_weights": sum(len(member.predictor.weights) for member in training.mixture.members),
         "teacher_members": len(training.mixture.members),
         "typical_row": lesson.typical_row,
         "max_rules": lesson.settings.max_rules,

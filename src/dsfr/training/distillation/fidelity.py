@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     broadcast={**STUDENT, **TARGET},
     contributes={"largest": SCORE},
     needs=("seed", *KEPT_SHIFTS),
-    remembers=("errors",),
+    remembers=("errors", "deviations"),
     limited=False,
 )
 def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -121,7 +121,9 @@ def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     X, y = labeled_sample(shard, int(memory["seed"]))
     shifts = float(broadcast["target_scale"]) * memory["left_out_shifts"]
     errors = np.abs(y - unpack_student(broadcast).predict(X, fast=False) + shifts)
-    return {**memory, "errors": errors}, {"largest": scalar(errors.max(initial=0.0))}
+    # Without deviations, intervals of all rows have the same width.
+    kept = {"errors": errors, "deviations": np.zeros(len(errors))}
+    return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}
 
 
 def unpack_student(broadcast: Bundle) -> Predictor:
@@ -194,7 +196,8 @@ def stage_squares(engine: Engine, grown: Grown, lines: Array, target: Bundle) ->
     return summed["squares"], float(summed["n_labeled"])
 
 
-def calibrate_student(engine: Engine, student: Predictor, target: Bundle) -> Scores:
-    """Leave-one-out errors of the student by count, for its intervals."""
+def calibrate_student(engine: Engine, student: Predictor, target: Bundle, optimism: float) -> Scores:
+    """Leave-one-out errors of the student by count, for its intervals; ``optimism`` is that of its teacher."""
     largest = float(engine.max("score_student", {**student_arrays(student), **target})["largest"])
-    return counted_scores(engine, largest)
+    scores = counted_scores(engine, largest)
+    return replace(scores, thresholds=optimism * scores.thresholds)
