@@ -117,8 +117,8 @@ def _what_was_run(evidence: Evidence) -> list[str]:
     machine = first["machine"]
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "scikit-learn"))
     return [
-        f"dsfr {first['version']}, seed {spec['seed']}, commit {_by_value(metadata, _commit)}. The tests compute a few cells of "
-        "every experiment again with the present code, and fail if they differ from the stored ones.",
+        f"dsfr {first['version']}, seed {spec['seed']}, commit {_by_value(metadata, _commit)}. The tests compute a few "
+        "cells of every experiment again with the present code, and fail if they differ from the stored ones.",
         f"{spec['repetitions']} repetitions of {spec['folds']}-fold cross-validation, {spec['labels']} labels "
         f"({spec['labels'] // spec['agents']} for each of {spec['agents']} agents), {spec['rules']} rules, "
         f"fuzzifier {spec['fuzzifier']}, convergence threshold {spec['tol']:g}, parameters from "
