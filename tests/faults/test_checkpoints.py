@@ -16,7 +16,7 @@ ROWS = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 3))
 
 
 def fit(folder, *options):
-    told = ["--engine", "in-process", "--target", "y", "--max-rounds", 8]
+    told = ["--engine", "in-process", "--target", "y", "--method", "sfr-icr", "--max-rounds", 8]
     return run("fit", folder / "sites", *told, "--checkpoint", folder / "kept", "-o", folder / "model.dsfr", *options)
 
 
