@@ -295,7 +295,7 @@ def test_auto_trains_what_the_estimator_trains_and_knows_how_sure_it_is(table, f
     written = pd.read_csv(out)
     np.testing.assert_allclose(written["prediction"], expected.predict(X), rtol=1e-9)
     ends = written[["prediction_low", "prediction_high"]].to_numpy()
-    np.testing.assert_allclose(ends, expected.predict_interval(X, 0.8), rtol=1e-9)
+    np.testing.assert_allclose(ends, np.stack(expected.predict_interval(X, 0.8), axis=1), rtol=1e-9)
     assert re.search(r"average of \d+ rule bases", run("explain", path).output)
 
 

@@ -16,9 +16,11 @@ seeds = st.integers(0, 10_000)
     [
         ({"n_models": 3}, "n_models=3 does not go with tune=None"),
         ({"uncertainty": True, "solver": "conjugate"}, r"solver=Conjugate\(\) does not go with uncertainty=True"),
-        ({"n_models": 0}, "n_models=0 must be"),
+        ({"n_models": -1}, "n_models=-1 must be"),
+        ({"n_models": 0, "tune": "evidence"}, "n_models=0 does not go with effects=None"),
+        ({"effects": "pairs"}, "effects='pairs' does not go with tune=None"),
         ({"n_models": "many"}, "n_models='many' must be"),
-        ({"n_models": 31, "tune": "evidence"}, "n_models=31 must be a whole number from 1 to 30"),
+        ({"n_models": 31, "tune": "evidence"}, "n_models=31 must be a whole number from 0 .effects alone. to 30"),
         ({"scaling": "log"}, "scaling='log' must be one of"),
         ({"relevance": "all"}, "relevance='all' must be one of"),
         ({"firing": "max"}, "firing='max' must be one of"),

@@ -146,6 +146,7 @@ def told_tasks(X, y):
     factor = np.linalg.cholesky(60.0 * np.eye(p) + 0.1).T
     bases = {f"{name}_{i}": array for i in range(2) for name, array in rules.arrays().items()}
     bases |= {f"weights_{i}": rng.normal(size=p) for i in range(2)} | {f"factor_{i}": factor for i in range(2)}
+    bases |= {f"noise_{i}": np.asarray(0.5) for i in range(2)}
     mixture = common | bases | {"shares": np.array([0.3, 0.7])}
     thresholds = np.stack([np.linspace(ranges.low, ranges.high, N_THRESHOLDS, axis=1)] * 2)
     target = np.stack([np.linspace(known.min(), known.max(), N_THRESHOLDS)] * 2)
@@ -159,9 +160,10 @@ def told_tasks(X, y):
         "polynomial_statistics": common,
         "square_slopes": {name: common[name] for name in ("low", "high")}
         | rules.arrays()
-        | {"weights": rng.normal(size=p)},
+        | {"weights": rng.normal(size=p), "sample": np.asarray(1.0)},
         "stack": mixture,
-        "compare": {name: array for name, array in mixture.items() if not name.startswith("factor")},
+        "compare": {name: array for name, array in mixture.items() if not name.startswith(("factor", "noise"))}
+        | {"sample": np.asarray(1.0)},
         "statistics": common | rules.arrays(),
     }
 
@@ -277,8 +279,10 @@ def test_one_odd_label_does_not_make_intervals_coarse(odd):
     shards = make_shards(X, y, owners_of(3, len(y), 3))
     model.fit_over(lambda _: Overheard(shards, TASKS), [f"x{j}" for j in range(X.shape[1])])
     assert len(errors) == 60
+    mixture = model.model_.mixture
+    typical = mixture.scores.typical_deviation / mixture.strongest.target_scale
     for coverage in (0.5, 0.8, 0.9):
-        exact = np.sort(errors)[int(np.ceil(coverage * 61.0)) - 1]
+        exact = typical * np.sort(errors)[int(np.ceil(coverage * 61.0)) - 1]
         assert exact <= model.model_.half_width(coverage) <= 1.1 * exact
 
 

@@ -213,5 +213,5 @@ def test_diabetes_joined_with_itself_is_predicted_as_before(n_agents):
         np.testing.assert_array_equal(joined.predict(X), once.predict(X))
     assert joined.model_.half_width(0.9) == pytest.approx(width, rel=0.1)
     assert np.sqrt(np.mean((joined.predict(X[test]) - once.predict(X[test])) ** 2)) < 0.15 * t.std()
-    low, high = joined.predict_interval(X[test]).T
+    low, high = joined.predict_interval(X[test])
     assert 0.8 < np.mean((low <= t[test]) & (t[test] <= high)) < 1.0

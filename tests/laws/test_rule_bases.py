@@ -94,7 +94,7 @@ def test_shares_are_stacked_when_tuned_by_leave_one_out():
     X, _, y = make_table(1)
     training, engine = listened(X, y, n_models=4, tune="loo")
     [(_, summed)] = engine.heard["stack"]
-    np.testing.assert_array_equal([told["share"] for told in training.models], unpack(LeftOut, summed).shares())
+    np.testing.assert_allclose([told["share"] for told in training.models], unpack(LeftOut, summed).shares(), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,17 @@ def test_shares_are_stacked_when_tuned_by_leave_one_out():
 )
 def test_more_rules_are_tried_while_they_help_and_can_be_afforded(scores, n_features, expected):
     trained, tried = [], []
-    for step in _steps(make_settings(n_models="auto", tune="evidence"), n_features, trained):
+    population = SimpleNamespace(ranges=SimpleNamespace(low=np.zeros(n_features)), target=SimpleNamespace(n=50.0))
+    for step in _steps(make_settings(n_models="auto", tune="evidence"), population, trained):
         trained.append(SimpleNamespace(score=scores[len(trained)]))
         tried.append(step.n_rules)
     assert tried == expected
+
+
+@pytest.mark.parametrize(("cap", "expected"), [(1.0, [5, 5, 10, 10]), (0.5, [5, 5]), (0.2, [2, 2]), (0.07, [])])
+def test_rule_bases_stay_within_the_weights_that_labels_allow(cap, expected):
+    settings = make_settings(n_models="auto", tune="evidence", max_weights_per_label=cap)
+    population = SimpleNamespace(ranges=SimpleNamespace(low=np.zeros(3)), target=SimpleNamespace(n=50.0))
+    tried = [step.n_rules for step in _steps(settings, population, [SimpleNamespace(score=0.0)] * 12)]
+    assert tried == expected
+    assert all(n_rules * 4 <= cap * 50 for n_rules in tried)

@@ -42,7 +42,7 @@ def test_intervals_hold_about_as_many_targets_as_they_aim_at():
     for seed in range(12):
         X, truth, y = make_table(seed, n_rows=600, n_labels=80, noise=8.0)
         model = AutoSFRRegressor(n_models=2, random_state=seed).fit(X, y, agents=owners_of(seed, len(y), 4))
-        low, high = model.predict_interval(X, coverage=0.8).T
+        low, high = model.predict_interval(X, coverage=0.8)
         hidden = np.isnan(y)
         held.append(np.mean((truth >= low)[hidden] & (truth <= high)[hidden]))
     assert 0.76 < np.mean(held) < 0.86

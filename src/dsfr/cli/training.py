@@ -201,7 +201,8 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="COVERAGE",
-    help="Add two columns, the ends of the jackknife interval of this nominal coverage (models of fit --method auto).",
+    help="Add three columns: the ends of the jackknife interval of this nominal coverage, and whether the row is in "
+    "the domain of the training rows (models of fit --method auto).",
 )
 @delimiter_option
 def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
@@ -210,7 +211,7 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
     from dsfr.io import scan
     from dsfr.io.formats import output_format
     from dsfr.io.formats.csv import to_csv
-    from dsfr.io.tables import predicted_tables, with_interval, write_tables
+    from dsfr.io.tables import predicted_tables, write_tables
     from dsfr.model.model import load
     from dsfr.storage.atomic import check_writable
 
@@ -220,12 +221,11 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
         refuse_same_file(model, output)
         check_writable(output)
     loaded = load(model)
-    half_width = None if interval is None else loaded.half_width(interval)
+    if interval is not None:
+        loaded.half_width(interval)
     with watch_rows("predicting") as on_rows:
         rows = replace(scan(data, delimiter=delimiter), on_rows=on_rows)
-        tables = predicted_tables(rows, loaded, column)
-        if half_width is not None:
-            tables = (with_interval(table, column, half_width) for table in tables)
+        tables = predicted_tables(rows, loaded, column, interval)
         if output is None:
             for number, table in enumerate(tables):
                 click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)

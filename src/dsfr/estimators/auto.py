@@ -28,7 +28,8 @@ class AutoSFRRegressor(SFRRegressor):
         Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
         different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
         its chance variation) or are stacked on leave-one-out predictions (``tune="loo"``). "auto" takes three numbers
-        of rules, and more while they help. `explain` shows the strongest. 1 gives the model that people read best.
+        of rules, and more while they help. `explain` shows the strongest. 1 gives a single rule base, 0 effects
+        alone.
     rules : FuzzyRules or {"auto", "gaussian"}, default="auto"
         "auto": ``FuzzyRules(width_scale=1.5, firing="mean")``.
     relevance : {"evidence", "slopes", None}, default="evidence"
@@ -36,6 +37,15 @@ class AutoSFRRegressor(SFRRegressor):
         trained three times for that. "evidence" does so by the evidence for curvature along each feature, in one
         more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
         differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
+    effects : {"auto", "pairs", "single", None}, default="auto"
+        Average rule bases with sums of effects: "single" adds a curve for each feature, on the scale of its quantiles
+        over all rows (rules with one condition); "pairs" adds a model with products of two features as well (rules with
+        two conditions). How relevant and how curved each feature is, the evidence decides. Shares are stacked on
+        leave-one-out predictions. None: rule bases alone. "auto": "pairs", or
+        None where ``n_models`` asks for a number of rule bases.
+    max_weights_per_label : float, default=None
+        Most weights that a sum over labels may determine, for each label: with more than a third, sums over labelled
+        rows nearly give the rows away. Members that need more get fewer rules, curves and products, or are left out.
     unlabeled : ICR, Graph, {"auto", "icr", "graph"} or None, default="auto"
         "auto": ``ICR(pairs="local")``.
     ridge : float, default=None
@@ -87,7 +97,8 @@ class AutoSFRRegressor(SFRRegressor):
         n_models: int | str = "auto",
         rules: str | FuzzyRules = "auto",
         relevance: str | None = "evidence",
-        effects: str | None = "pairs",
+        effects: str | None = "auto",
+        max_weights_per_label: float | None = None,
         unlabeled: str | UnlabeledPenalty | None = "auto",
         ridge: float | None = None,
         tune: str | None = "evidence",
@@ -118,3 +129,4 @@ class AutoSFRRegressor(SFRRegressor):
         self.n_models = n_models
         self.relevance = relevance
         self.effects = effects
+        self.max_weights_per_label = max_weights_per_label

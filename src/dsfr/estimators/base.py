@@ -24,7 +24,7 @@ from dsfr.estimators.parameters import ComponentEstimator, drawn_state, training
 from dsfr.estimators.training_warnings import training_warnings
 from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.model.explanation import Explanation, PredictionExplanation
-from dsfr.model.model import Model
+from dsfr.model.model import Interval, Model
 from dsfr.model.record import record
 from dsfr.model.simplification import Simplification
 from dsfr.training import TASKS, Settings, Training, make_shards, train
@@ -121,19 +121,24 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         predictions = self.model_.predict(X) if scanned else self.model_.predict_rows(X)
         return (predictions, self.model_.deviations(X)) if return_std else predictions
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
-        """Lower and upper end of the jackknife interval of every row, which aims to hold its target.
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Interval:
+        """Lower and upper ends of the jackknife intervals of all rows, ``low, high = predict_interval(X)``.
 
-        The interval is the prediction plus and minus the ``coverage`` quantile of the absolute leave-one-out errors on
-        the labels of all agents. Coverage is close to nominal where labels and new rows come from one distribution and
-        leaving one label out hardly moves the predictions. The jackknife has no guarantee for finite samples, and
-        rules, scaling and hyperparameters chosen with all labels make the errors somewhat too small: see
-        benchmarks/results/accuracy.txt for the measured coverage. Needs a fit with ``uncertainty=True``; shape (n, 2).
+        The interval is the prediction plus and minus the row's standard deviation (see `predict`) times the
+        ``coverage`` quantile of the leave-one-out errors on the labels of all agents, each divided by the standard
+        deviation of its own row: it is wide where the model knows little. Coverage is close to nominal where labels
+        and new rows come from one distribution. The jackknife has no guarantee for finite samples. What was chosen
+        with all labels makes the errors too small; where effects take part they are enlarged by what choosing costs in
+        cross-validation. See benchmarks/results/accuracy for the measured coverage. Needs a fit with
+        ``uncertainty=True``.
         """
         check_is_fitted(self, "model_")
-        half = self.model_.half_width(coverage)
-        middle = np.asarray(self.predict(X))
-        return np.stack([middle - half, middle + half], axis=1)
+        return self.model_.interval(X if is_scan(X) else self._rows(X), coverage)
+
+    def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Whether each row lies where the model has seen data; beyond, predictions are held at the border."""
+        check_is_fitted(self, "model_")
+        return self.model_.in_domain(self._rows(X))
 
     def _rows(self, X: Any) -> Array:
         check_numbers(X)

@@ -48,8 +48,8 @@ def write_tables(tables: Iterable[Table], path: str | Path, *, delimiter: str = 
     return n_rows
 
 
-def predicted_tables(rows: Scan, model: Model, column: str) -> Iterator[Table]:
-    """A scan's tables, batch by batch, with a model's predictions as last column.
+def predicted_tables(rows: Scan, model: Model, column: str, coverage: float | None = None) -> Iterator[Table]:
+    """A scan's tables, batch by batch, with a model's predictions as last column, or also their intervals.
 
     Raises
     ------
@@ -60,7 +60,8 @@ def predicted_tables(rows: Scan, model: Model, column: str) -> Iterator[Table]:
     if n_rows == 0:
         raise TableError(f"{rows.files[0]} {NO_ROWS}")
     for origin, table in rows.tables(rows.column_names):
-        yield with_predictions(table, model, column, origin, fast=worthwhile(n_rows))
+        predicted = with_predictions(table, model, column, origin, fast=worthwhile(n_rows))
+        yield predicted if coverage is None else with_interval(predicted, model, column, coverage, origin)
 
 
 def with_predictions(
@@ -78,13 +79,20 @@ def with_predictions(
     return table.append_column(column, pa.array(predictions))
 
 
-def with_interval(table: Table, column: str, half_width: float) -> Table:
-    """The table with the ends of an interval about its column of predictions as last two columns."""
-    ends = (f"{column}_low", f"{column}_high")
-    if set(ends) & set(table.column_names):
-        raise TableError(
-            f"the table has a column {ends[0]!r} or {ends[1]!r} already: choose another name with --column"
-        )
-    middle = table.column(column).to_numpy()
-    low, high = pa.array(middle - half_width), pa.array(middle + half_width)
-    return table.append_column(ends[0], low).append_column(ends[1], high)
+def with_interval(
+    table: Table,
+    model: Model,
+    column: str,
+    coverage: float,
+    origin: Origin = Origin(),  # noqa: B008
+) -> Table:
+    """The table with the ends of an interval about its column of predictions, and whether rows are in the domain."""
+    names = (f"{column}_low", f"{column}_high", f"{column}_in_domain")
+    taken = sorted(set(names) & set(table.column_names))
+    if taken:
+        raise TableError(f"the table has a column {taken[0]!r} already: choose another name with --column")
+    rows = matrix(table, model.feature_names, origin)
+    middle, half = table.column(column).to_numpy(), model.mixture.half_widths(rows, coverage)
+    for name, values in zip(names, (middle - half, middle + half, model.mixture.in_domain(rows)), strict=True):
+        table = table.append_column(name, pa.array(values))
+    return table

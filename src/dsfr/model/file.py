@@ -96,6 +96,7 @@ def _to_arrays(mixture: Mixture) -> Bundle:
     arrays: Bundle = {"mixture_shares": np.array([member.share for member in mixture.members])}
     if mixture.scores is not None:
         arrays |= {"score_thresholds": mixture.scores.thresholds, "score_counts": mixture.scores.counts}
+        arrays["score_deviation"] = np.array([mixture.scores.typical_deviation])
     for number, member in enumerate(mixture.members):
         arrays |= {f"member{number}_{name}": array for name, array in _member_arrays(member).items()}
     return arrays
@@ -125,7 +126,7 @@ def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
     shares = arrays.pop("mixture_shares", np.empty(0))
     if shares.ndim != 1 or not 0 < len(shares) <= MAX_MEMBERS:
         raise ModelFileError(WRONG_ARRAYS)
-    scores = _to_scores(arrays.pop("score_thresholds", None), arrays.pop("score_counts", None))
+    scores = _to_scores(_take_prefixed(arrays, "score_"))
     parts = [_take_prefixed(arrays, f"member{number}_") for number in range(len(shares))]
     if arrays:
         raise ModelFileError(WRONG_ARRAYS)
@@ -134,7 +135,7 @@ def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
 
 
 def _dtype_of(name: str) -> npt.DTypeLike:
-    """Type of an array: numbers, whole numbers, or the letters of the name of a membership function."""
+    """Type of an array: numbers, numbers of features and terms, or the letters of the name of a membership function."""
     if name.endswith(("_singles", "_pairs")):
         return np.int64
     return np.uint8 if name.endswith("_membership") else np.float64
@@ -146,12 +147,15 @@ def _take_prefixed(arrays: Bundle, prefix: str) -> Bundle:
     return {name.removeprefix(prefix): arrays.pop(name) for name in names}
 
 
-def _to_scores(thresholds: npt.NDArray[Any] | None, counts: npt.NDArray[Any] | None) -> Scores | None:
-    if thresholds is None and counts is None:
+def _to_scores(arrays: Bundle) -> Scores | None:
+    if not arrays:
         return None
-    if thresholds is None or counts is None or thresholds.ndim != 1 or thresholds.shape != counts.shape:
+    if set(arrays) != {"thresholds", "counts", "deviation"}:
         raise ModelFileError(WRONG_ARRAYS)
-    return Scores(thresholds, counts)
+    thresholds, counts, deviation = arrays["thresholds"], arrays["counts"], arrays["deviation"]
+    if thresholds.ndim != 1 or thresholds.shape != counts.shape or deviation.shape != (1,):
+        raise ModelFileError(WRONG_ARRAYS)
+    return Scores(thresholds, counts, float(deviation[0]))
 
 
 def _to_member(arrays: Bundle, share: float, n_features: int) -> Member:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array, as_floats
 from dsfr.core.explain.contributions import contributions
@@ -20,6 +21,13 @@ from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
 from dsfr.model.simplification import Simplification, simplify
+
+
+class Interval(NamedTuple):
+    """Ends of an interval for every row: ``low, high = model.interval(X)``."""
+
+    low: Array
+    high: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +74,24 @@ class Model:
             return np.concatenate([np.empty(0), *map(self.mixture.deviations, X.features(self.feature_names))])
         return self.mixture.deviations(as_matrix(X, self.feature_names))
 
+    def interval(self, X: Any, coverage: float = 0.9) -> Interval:
+        """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
+        self.half_width(coverage)
+        rows = as_matrix(X, self.feature_names)
+        middle, half = self.predict_rows(rows), self.mixture.half_widths(rows, coverage)
+        return Interval(middle - half, middle + half)
+
+    def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Whether each row lies where the model has seen data; beyond, predictions are held at the border.
+
+        A row is in the domain if every feature is within the limits up to which the model follows it.
+        """
+        return self.mixture.in_domain(as_matrix(X, self.feature_names))
+
     def half_width(self, coverage: float = 0.9) -> float:
-        """Half the width of jackknife intervals about predictions, of nominal coverage ``coverage``.
+        """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
+
+        That of another row is in proportion to its standard deviation, see `deviations`.
 
         Raises
         ------
@@ -125,7 +149,8 @@ class Model:
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
         parts = contributions(self.structure, X[0])
-        half = self.half_widths([SHOWN_COVERAGE]).get(SHOWN_COVERAGE)
+        known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
+        half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
         return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)
 
     def simplify(

@@ -30,9 +30,10 @@ def predictions(model: Model, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes
     guess, truth = model.predict(rows[known]), truth[known]
     ends = [min(guess.min(), truth.min()), max(guess.max(), truth.max())]
     ax.plot(ends, ends, color="0.5", linestyle="--", linewidth=1.0, zorder=1)
-    if half := model.half_widths([coverage]).get(coverage):
+    if model.half_widths([coverage]):
+        low, high = model.interval(rows[known], coverage)
         bars = {"color": COLORS[0], "alpha": 0.15, "linewidth": 1.0, "label": f"{coverage:.0%} of targets"}
-        ax.vlines(truth, guess - half, guess + half, zorder=2, **bars)
+        ax.vlines(truth, low, high, zorder=2, **bars)
         ax.legend(frameon=False, fontsize="small")
     ax.scatter(truth, guess, s=12, color=COLORS[0], alpha=0.5, linewidths=0, zorder=3)
     name = label_of(model.target_name)
@@ -55,15 +56,16 @@ def response(
     ax = axes_or_new(ax)
     domain = model.structure.domain
     grid = np.linspace(domain.low[j], domain.high[j], N_GRID)
-    curves = _curves(model, j, grid, _rows(model, X, at))
+    at_rows = _rows(model, X, at)
+    curves = _curves(model, j, grid, at_rows)
     if len(curves) > 1:
         for low, high, alpha in ((0.05, 0.95, 0.12), (0.25, 0.75, 0.22)):
             band = np.quantile(curves, [low, high], axis=0)
             ax.fill_between(grid, *band, color=COLORS[0], alpha=alpha, linewidth=0, label=f"{high - low:.0%} of rows")
         ax.legend(frameon=False, fontsize="small")
-    elif half := model.half_widths([coverage]).get(coverage):
-        low, high = curves[0] - half, curves[0] + half
-        ax.fill_between(grid, low, high, color=COLORS[0], alpha=0.15, linewidth=0, label=f"{coverage:.0%} of targets")
+    elif model.half_widths([coverage]):
+        ends = model.interval(_moved(j, grid, at_rows), coverage)
+        ax.fill_between(grid, *ends, color=COLORS[0], alpha=0.15, linewidth=0, label=f"{coverage:.0%} of targets")
         ax.legend(frameon=False, fontsize="small")
     ax.plot(grid, curves.mean(axis=0), color=COLORS[0], linewidth=2.0)
     ax.set(xlabel=label_of(model.feature_names[j]), ylabel=label_of(model.target_name))
@@ -81,6 +83,11 @@ def _rows(model: Model, X: Any, at: Any) -> Array:
 
 def _curves(model: Model, j: int, grid: Array, rows: Array) -> Array:
     """Predictions of every row with its feature ``j`` moved along the grid; shape (rows, grid)."""
+    return model.predict(_moved(j, grid, rows)).reshape(len(rows), len(grid))
+
+
+def _moved(j: int, grid: Array, rows: Array) -> Array:
+    """Every row at every place of the grid along feature ``j``; shape (rows * grid, d)."""
     moved = np.repeat(rows, len(grid), axis=0)
     moved[:, j] = np.tile(grid, len(rows))
-    return model.predict(moved).reshape(len(rows), len(grid))
+    return moved

@@ -46,13 +46,17 @@ class Settings(Component):
     n_models: int | str = parameter(
         1,
         Rule(
-            lambda value: value == "auto" or (count(1, "").holds(value) and value <= MOST_MODELS),
-            f"a whole number from 1 to {MOST_MODELS} (every second one has twice the rules), or 'auto' to go on while "
-            "more rules help",
+            lambda value: value == "auto" or (count(0, "").holds(value) and value <= MOST_MODELS),
+            f"a whole number from 0 (effects alone) to {MOST_MODELS} (every second one has twice the rules), or "
+            "'auto' to go on while more rules help",
         ),
     )
     relevance: str | None = parameter(None, one_of("evidence", "slopes", None))
-    effects: str | None = parameter(None, one_of("pairs", "single", None))
+    effects: str | None = parameter(None, one_of("auto", "pairs", "single", None))
+    max_weights_per_label: float | None = parameter(
+        None,
+        number(0, "a number > 0: the weights that a sum over labels may determine, for each label", or_none=True),
+    )
     scaling: Scaling = field(default_factory=RangeScaling)
     uncertainty: bool = parameter(False, TRUE_OR_FALSE)
     solver: Solver = LEFT_OPEN  # type: ignore[assignment]
@@ -62,6 +66,8 @@ class Settings(Component):
         super().__post_init__()
         if isinstance(self.solver, str) and self.solver == LEFT_OPEN:
             object.__setattr__(self, "solver", usual_solver(self.tune, self.uncertainty))
+        if self.effects == "auto":
+            object.__setattr__(self, "effects", "pairs" if self.n_models in ("auto", 0) else None)
         for name, family in FAMILIES.items():
             value = getattr(self, name)
             if value is not None or name != "unlabeled":
@@ -81,12 +87,18 @@ class Settings(Component):
     @property
     def several_bases(self) -> bool:
         """Whether rule bases follow each other, each learning from those before."""
-        return self.n_models != 1 or self.relevance is not None
+        return self.n_models != 1 or self.relevance is not None or self.effects is not None
 
     @property
     def most_rules(self) -> int:
         """Rules of the largest rule base; where their number is left open, of the smallest."""
-        return self.n_rules if self.n_models == "auto" else self.n_rules * 2 ** ((int(self.n_models) - 1) // 2)
+        return self.n_rules if self.n_models == "auto" else self.n_rules * 2 ** (max(int(self.n_models) - 1, 0) // 2)
+
+    def most_weights(self, n_labeled: float) -> int | None:
+        """Weights that one sum over so many labels may determine; None: any number."""
+        if self.max_weights_per_label is None:
+            return None
+        return int(self.max_weights_per_label * n_labeled + 1e-9)
 
     @property
     def merges_duplicates(self) -> bool:
@@ -127,6 +139,7 @@ def _declarations(settings: Settings) -> Iterator[tuple[str, Mapping[str, Rule]]
                 "scaling": Rule(is_not_robust, f"'range', because {why}"),
                 "n_models": only(1, because=why),
                 "relevance": only(None, because=why),
+                "effects": only(None, because=why),
                 "uncertainty": only(False, because=why),
             },
         )
@@ -137,6 +150,11 @@ def _declarations(settings: Settings) -> Iterator[tuple[str, Mapping[str, Rule]]
     if settings.n_models != 1:
         why = "models are weighed by what the labels say of them"
         yield f"n_models={settings.n_models!r}", {"tune": only("evidence", "loo", because=why)}
+    if settings.n_models == 0:
+        yield "n_models=0", {"effects": only("pairs", "single", because="there would be nothing to train")}
+    if settings.effects is not None:
+        why = "effects are weighed by what the labels say of them"
+        yield f"effects={settings.effects!r}", {"tune": only("evidence", "loo", because=why)}
     if settings.tune is not None:
         why = f"tune={settings.tune!r} chooses it"
         chosen = {"ridge": only(None, because=why), "unlabeled.weight": only(None, because=why)}

@@ -121,10 +121,11 @@ def _train_mixture(
     """Rule bases one after the other, averaged; and how sure their average is."""
     population = robust.agree_scaling(engine, settings)
     survey.warn_of_many_rules(settings, population.n_samples)
-    trained, shares = rule_bases.agree_bases(engine, settings, population, observe)
+    trained, weighed = rule_bases.agree_bases(engine, settings, population, observe)
+    shares = weighed.shares
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
-    mixture = calibration.calibrate(engine, population, trained, shares, sure=settings.uncertainty)
+    mixture = calibration.calibrate(engine, population, trained, weighed, sure=settings.uncertainty)
     done = {
         CLUSTERS: all(base.converged for base in trained),
         WEIGHTS: all(base.found.converged for base in trained),

@@ -107,6 +107,8 @@ def _check_scores(scores: Scores) -> None:
     for values, largest in ((scores.thresholds, MAX_ERROR), (scores.counts, MAX_LABELS)):
         if not (len(values) and (np.diff(values) >= 0).all() and values[0] >= 0 and values[-1] <= largest):
             raise ValueError("its counts of errors are not counts")
+    if not 0.0 <= scores.typical_deviation <= MAX_ERROR:
+        raise ValueError(TOO_LARGE)
     if scores.counts[-1] < 1:
         raise ValueError("its counts of errors are not counts")
 

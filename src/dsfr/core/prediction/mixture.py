@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array, row_blocks
@@ -48,15 +49,20 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Cumulative counts of absolute leave-one-out errors, from which jackknife intervals are made."""
+    """Cumulative counts of absolute leave-one-out errors, from which jackknife intervals are made.
+
+    Errors are those of a row of typical deviation: each is divided by the deviation of its own row.
+    """
 
     thresholds: Array
     """Ascending, in the target's units."""
     counts: Array
     """Number of errors at or below each threshold; the last is the number of labels."""
+    typical_deviation: float = 0.0
+    """Root mean squared leave-one-out deviation of the labelled rows; 0: intervals of all rows have the same width."""
 
     def half_width(self, coverage: float) -> float:
-        """Half the width of the jackknife interval: the ``ceil(coverage (n + 1))``-th smallest of ``n`` errors.
+        """Half the width of the interval of a typical row: the ``ceil(coverage (n + 1))``-th smallest of ``n`` errors.
 
         There is no guarantee for finite samples that it holds a new target with probability ``coverage``.
 
@@ -106,6 +112,29 @@ class Mixture:
         for member in self.members:
             total += member.share * member.predictor.predict(X, fast=fast)
         return total
+
+    def half_widths(self, X: Array, coverage: float) -> Array:
+        """Half the width of the jackknife interval of every row, in proportion to its deviation; (n,).
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty, or with too few labels for such a coverage.
+        """
+        if self.scores is None:
+            raise ValueError(WITHOUT_UNCERTAINTY)
+        half, typical = self.scores.half_width(coverage), self.scores.typical_deviation
+        return np.full(len(X), half) if typical == 0.0 else half / typical * self.deviations(X)
+
+    def in_domain(self, X: Array) -> npt.NDArray[np.bool_]:
+        """Whether every feature of a row lies where the model follows it; beyond, it counts as lying at the end; (n,).
+
+        That is within its limits, or else within the range of the training rows.
+        """
+        first = self.strongest
+        domain = first.ranges if first.limits is None else first.limits
+        inside: npt.NDArray[np.bool_] = np.all((domain.low <= X) & (domain.high >= X), axis=1)
+        return inside
 
     def deviations(self, X: Array) -> Array:
         """Standard deviation of a new observation at every row, from noise, weights and disagreement of members; (n,).

@@ -14,6 +14,10 @@ SUM_WEIGHT = 1e4
 """Weight, relative to the models' own, of the condition that shares sum to 1; what is missing is scaled away."""
 
 
+HELD = 3.0
+"""Labels per model that equal shares weigh as much as."""
+
+
 def tempered_shares(scores: Array, n_labeled: float) -> Array:
     """Shares from log evidences (or scores on their scale); they sum to 1.
 
@@ -40,15 +44,31 @@ class LeftOut:
         """Products of averages of models; ``groups`` has the shares of the models in each as columns, shape (m, g)."""
         return replace(self, products=groups.T @ self.products @ groups, moment=groups.T @ self.moment)
 
+    def inflated(self, factors: Array) -> LeftOut:
+        """As if every model's leave-one-out errors were larger by a factor; shape of the factors (m,)."""
+        errors = self.target_square - self.moment[:, None] - self.moment + self.products
+        larger = factors[:, None] * errors * factors
+        # Predictions y - f e have these products; those of errors with the targets are known from the moments.
+        beside = (self.target_square - self.moment) * factors
+        moment = self.target_square - beside
+        products = self.target_square - beside[:, None] - beside + larger
+        return replace(self, products=products, moment=moment)
+
+    def mean_square(self, shares: Array) -> float:
+        """Mean squared leave-one-out error of an average."""
+        total = self.target_square - 2.0 * float(self.moment @ shares) + float(shares @ self.products @ shares)
+        return max(total, 0.0) / self.n
+
     def shares(self) -> Array:
         """Shares >= 0 that sum to 1 and minimise the squared leave-one-out error, held back towards equal ones.
 
-        Equal shares weigh as much as one label per model: with few labels, who is best is mostly chance.
+        Equal shares weigh as much as `HELD` labels per model, at the error of the best: with few labels, who is best is
+        mostly chance, but a model that is clearly worse gets nothing.
         """
         m = len(self.moment)
         equal = np.full(m, 1.0 / m)
-        error = self.target_square - 2.0 * self.moment @ equal + equal @ self.products @ equal
-        hold = m * max(float(error), 0.0) / self.n + np.finfo(np.float64).tiny
+        best = min(self.mean_square(alone) for alone in np.eye(m))
+        hold = HELD * m * best + np.finfo(np.float64).tiny
         firm = SUM_WEIGHT * max(float(np.trace(self.products)) / m, hold)
         curvature = self.products + hold * np.eye(m) + firm
         factor = cholesky(curvature)

@@ -19,6 +19,18 @@ class Together:
     residual_sum: Array
 
 
+def left_out_variances(H: Array, factor: Array, together: Together | None = None) -> Array:
+    """Variance of a label's prediction without that label, in units of the noise, the noise included; shape (n,).
+
+    ``1 + l / (1 - m l)`` for a row of leverage ``l`` that is left out with ``m - 1`` others.
+    """
+    root = solve_triangular(factor, H.T, trans="T")
+    leverage = np.einsum("pn,pn->n", root, root)
+    size = 1.0 if together is None else together.size
+    variances: Array = 1.0 + leverage / np.maximum(1.0 - size * leverage, np.finfo(np.float64).eps)
+    return variances
+
+
 def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array, together: Together | None = None) -> Array:
     """``(y_i - h_i'w) / (1 - h_i' C^-1 h_i)`` of rows with features ``H``, given the factor of ``C``; shape (n,).
 

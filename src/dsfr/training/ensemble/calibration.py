@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.sampling import sample_share, sampled
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.scaling.quantiles import counts_below, floats_up_to
-from dsfr.core.solve.evidence import Evidence
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.members import Base, base_message, mixture_message
-from dsfr.training.ensemble.teacher import left_out_averages
+from dsfr.training.ensemble.members import Base, base_message, left_out_rows, mixture_message
+from dsfr.training.ensemble.rule_bases import Weighed
 from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.scaling.survey import Population
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least
-from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SAMPLE, SCORE
 from dsfr.training.tasks.messages import scalar, unpack, unpack_basis
 from dsfr.training.tasks.registry import remember, task
 from dsfr.training.tasks.semidefinite import GRAM
@@ -35,7 +36,7 @@ MOST_REFINEMENTS = 8
 MAX_SCORES = 10_000
 """Labelled rows of an agent that errors are taken of."""
 
-remember(__name__, {"errors": array("e", rules=(at_least(0.0),))})
+remember(__name__, {name: array("e", rules=(at_least(0.0),)) for name in ("errors", "deviations")})
 
 
 @task(
@@ -46,19 +47,24 @@ remember(__name__, {"errors": array("e", rules=(at_least(0.0),))})
     contributes={"largest": SCORE},
     needs=("seed",),
     recalls=(*KEPT_LIMITS, "label_groups"),
-    remembers=("errors",),
+    remembers=("errors", "deviations"),
     limited=False,
 )
 def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (max): absolute leave-one-out errors of the average on the own labels, kept; only the largest is sent.
+    """Task (max): leave-one-out errors of the average on the own labels, kept; only the largest is sent.
 
-    Targets are as they are, not moved to the limits: an interval must hold them.
+    An error is divided by the leave-one-out deviation of its row, in deviations of the target: so errors where much and
+    where little is known can be compared. Targets are as they are, not moved to the limits: an interval must hold them.
     """
     X, y = labeled_sample(shard, int(memory["seed"]))
     sample = Shard(ArrayRows(X, y), shard.key)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
-    errors = np.abs(y - mean - scale * left_out_averages(sample.within_limits(memory), memory, broadcast))
-    return {**memory, "errors": errors}, {"largest": scalar(errors.max(initial=0.0))}
+    rows = list(left_out_rows(sample.within_limits(memory), memory, broadcast))
+    averages = np.concatenate([np.empty(0), *(part.averages(broadcast["shares"]) for part in rows)])
+    deviations = np.concatenate([np.empty(0), *(part.deviations(broadcast["shares"]) for part in rows)])
+    errors = np.abs(y - mean - scale * averages) / np.where(deviations > 0.0, deviations, 1.0)
+    kept = {"errors": errors, "deviations": deviations}
+    return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}
 
 
 def labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
@@ -82,39 +88,48 @@ def labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
     stage="averaging",
     reveals="The distribution of the agent's errors: how many lie below thresholds. With `uncertainty=True`.",
     broadcast={"thresholds": array(N_THRESHOLDS, rules=(ASCENDING,))},
-    contributes={"counts": array(N_THRESHOLDS, rules=(at_least(0.0),))},
+    contributes={"counts": array(N_THRESHOLDS, rules=(at_least(0.0),)), "squares": SCORE},
     needs=("errors",),
+    recalls=("deviations",),
     limited=False,
     distinct=False,
 )
 def count_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): how many of the errors kept lie at or below each threshold."""
-    return memory, {"counts": counts_below(memory["errors"], broadcast["thresholds"])}
+    """Task (sum): how many of the errors kept lie at or below each threshold; and the sum of squared deviations."""
+    deviations = memory.get("deviations", np.zeros(1))
+    squares = float(deviations @ deviations)
+    return memory, {"counts": counts_below(memory["errors"], broadcast["thresholds"]), "squares": scalar(squares)}
 
 
 @task(
     verb="sum",
     stage="averaging",
     reveals="Averages of known functions over the agent's rows: products of predictions. With several models.",
-    broadcast=MIXTURE,
+    broadcast={**MIXTURE, "sample": SAMPLE},
     contributes={"products": array("m", "m", rules=(GRAM,)), "total": array("m"), "n_samples": COUNT},
 )
 def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): products of the predictions of all rule bases with each other, over all own rows."""
+    """Task (sum): products of the predictions of all rule bases with each other, over own rows."""
     bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
     ranges, m = unpack(Ranges, broadcast), len(bases)
     products, total = np.zeros((m, m)), np.zeros(m)
-    for X, _ in shard.batches():
+    share, n_rows = float(broadcast["sample"]), 0
+    for batch, _ in shard.batches():
+        X = sampled(batch, share)
+        n_rows += len(X)
         for block in row_blocks(len(X)):
             scaled = scale_features(X[block], ranges)
             F = np.stack([unpack_basis(base).features(scaled) @ base["weights"] for base in bases], axis=1)
             products += F.T @ F
             total += F.sum(axis=0)
-    return memory, {"products": products, "total": total, "n_samples": scalar(shard.n_samples)}
+    return memory, {"products": products, "total": total, "n_samples": scalar(n_rows)}
 
 
-def calibrate(engine: Engine, population: Population, bases: Sequence[Base], shares: Array, *, sure: bool) -> Mixture:
+def calibrate(
+    engine: Engine, population: Population, bases: Sequence[Base], weighed: Weighed, *, sure: bool
+) -> Mixture:
     """The mixture of rule bases; with ``sure``, also what tells how sure it is."""
+    shares = weighed.shares
     members = tuple(
         Member(predictor_of(base, population), float(share), _posterior(base, population) if sure else None)
         for base, share in zip(bases, shares, strict=True)
@@ -122,7 +137,8 @@ def calibrate(engine: Engine, population: Population, bases: Sequence[Base], sha
     if not sure:
         return Mixture(members)
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
-    return Mixture(members, _scores(engine, largest))
+    scores = in_units(_scores(engine, largest), population.target.deviation)
+    return Mixture(members, replace(scores, thresholds=weighed.optimism * scores.thresholds))
 
 
 def _scores(engine: Engine, largest: float) -> Scores:
@@ -142,14 +158,25 @@ def _scores(engine: Engine, largest: float) -> Scores:
     return scores
 
 
+def in_units(scores: Scores, unit: float) -> Scores:
+    """Scores of standardised rows in the target's units: those of a row with the typical deviation."""
+    typical = scores.typical_deviation
+    if typical == 0.0:
+        return scores
+    return Scores(scores.thresholds * typical, scores.counts, typical * unit)
+
+
 def _counted(engine: Engine, thresholds: Array) -> Scores:
-    return Scores(thresholds, engine.sum("count_errors", {"thresholds": thresholds})["counts"])
+    counted = engine.sum("count_errors", {"thresholds": thresholds})
+    counts = counted["counts"]
+    return Scores(thresholds, counts, float(np.sqrt(counted["squares"] / max(counts[-1], 1.0))))
 
 
 def agreement(engine: Engine, population: Population, bases: Sequence[Base], shares: Array) -> Array:
     """R^2 of every rule base's predictions as predictions of the average, over all rows; shape (m,)."""
-    summed = engine.sum("compare", mixture_message(population, bases, shares, with_factors=False))
-    n = float(summed["n_samples"])
+    message = mixture_message(population, bases, shares, with_factors=False)
+    summed = engine.sum("compare", message | {"sample": scalar(sample_share(population.n_samples))})
+    n = max(float(summed["n_samples"]), 1.0)
     covariance = summed["products"] / n - np.outer(summed["total"], summed["total"]) / n**2
     variance = float(shares @ covariance @ shares)
     apart = np.diag(covariance) - 2.0 * covariance @ shares + variance
@@ -164,11 +191,4 @@ def predictor_of(base: Base, population: Population) -> Predictor:
 
 
 def _posterior(base: Base, population: Population) -> Posterior:
-    found = base.found
-    if found.tuned is not None:
-        noise = found.tuned.noise
-    elif found.statistics is not None and found.statistics.target_square > 0.0:
-        noise = Evidence(found.statistics).noise(found.unlabeled_weight, found.ridge)
-    else:
-        noise = 0.0
-    return Posterior(found.factor(), noise * population.target.deviation)
+    return Posterior(base.found.factor(), base.found.noise() * population.target.deviation)

@@ -9,16 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.quantile_curves import Distribution, quantile_curves
-from dsfr.core.scaling.affine import Ranges, scale_features
+from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
 from dsfr.core.solve.evidence import Tuned
-from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence
+from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
@@ -39,9 +40,11 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
 
     None if the labels do not vary.
     """
-    if settings.effects is None:
+    allowed = settings.most_weights(population.target.n)
+    most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
+    if settings.effects is None or most <= len(population.ranges.low):
         return [], None
-    dictionary = _dictionary(engine, settings, population)
+    dictionary = _dictionary(engine, settings, population, most)
     target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
     total = unpack_statistics(engine.sum("statistics", {**dictionary.arrays(), **pack(population.ranges), **target}))
     n = len(dictionary.singles)
@@ -51,17 +54,15 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     return [base for base in trained if base is not None], None
 
 
-def _dictionary(engine: Engine, settings: Settings, population: Population) -> Effects:
+def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> Effects:
     """All effects that are tried."""
     d = len(population.ranges.low)
-    sizes = effect_sizes(d, population.target.n, MOST_EFFECTS)
+    sizes = effect_sizes(d, population.target.n, most)
     knots, ranks = _distribution(engine, population).knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)
     n_terms = sizes.product_terms if settings.effects == "pairs" else 0
     products = product_effects(np.arange(d), n_terms)
-    return Effects(
-        scaled, quantile_curves(scaled, ranks, sizes.n_curves), single_effects(d, sizes.n_curves), products
-    )
+    return Effects(scaled, quantile_curves(scaled, ranks, sizes.n_curves), single_effects(d, sizes.n_curves), products)
 
 
 def _distribution(engine: Engine, population: Population) -> Distribution:
@@ -88,12 +89,14 @@ def _counted(engine: Engine, thresholds: Array) -> Array:
 def _trained(settings: Settings, effects: Effects, total: Statistics) -> Base | None:
     """The posterior mean under the prior of the highest evidence, without effects that are negligible."""
     with single_threaded_blas():
-        found = maximize_prior_evidence(total, effect_prior(effects))
+        prior = effect_prior(effects)
+        found = maximize_prior_evidence(total, prior)
         if found is None:
             return None
         kept = found.variances * np.diag(total.gram) > NEGLIGIBLE
         kept[0] = True
         solution = _solve(_only(total, kept), found, found.variances[kept])
+        solution = replace(solution, optimism=optimism(total, prior, found, settings.seed))
     return Base.of_effects(settings, effects.without(kept[1:]), solution)
 
 
@@ -114,7 +117,7 @@ def _first(total: Statistics, n: int) -> Statistics:
     return _only(total, kept)
 
 
-def _only(total: Statistics, kept: Array) -> Statistics:
+def _only(total: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
     """Statistics of some features."""
     both = np.ix_(kept, kept)
     return replace(

@@ -12,7 +12,7 @@ from dsfr.core.features.bases import AnyBasis
 from dsfr.core.features.effects import Effects
 from dsfr.core.prediction.stacking import LeftOut
 from dsfr.core.solve.evidence import Tuned
-from dsfr.core.solve.leave_one_out import left_out_residuals
+from dsfr.core.solve.leave_one_out import left_out_residuals, left_out_variances
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
@@ -85,7 +85,8 @@ def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     """Task (sum): products of the leave-one-out predictions of all rule bases with each other and the targets."""
     m = len(broadcast["shares"])
     sums = LeftOut(np.zeros((m, m)), np.zeros(m), 0.0, 0.0)
-    for predictions, y in left_out_predictions(shard, memory, broadcast):
+    for rows in left_out_rows(shard, memory, broadcast):
+        predictions, y = rows.predictions, rows.y
         sums = LeftOut(
             sums.products + predictions.T @ predictions,
             sums.moment + predictions.T @ y,
@@ -106,7 +107,7 @@ def mixture_message(
         "shares": shares,
     }
     for i, base in enumerate(trained):
-        factor = {"factor": base.found.factor()} if with_factors else {}
+        factor = {"factor": base.found.factor(), "noise": scalar(base.found.noise())} if with_factors else {}
         arrays = {**base.basis.arrays(), "weights": base.found.weights, **factor}
         message |= {f"{name}_{i}": array for name, array in arrays.items()}
     return message
@@ -115,22 +116,45 @@ def mixture_message(
 def base_message(broadcast: Bundle, number: int) -> Bundle:
     """One rule base of a `mixture_message`, with what all have in common."""
     common = ("low", "high", "target_mean", "target_scale")
-    own = (*BASIS, "weights", "factor")
+    own = (*BASIS, "weights", "factor", "noise")
     arrays = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
     return {name: broadcast[name] for name in common} | arrays
 
 
-def left_out_predictions(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
-    """Leave-one-out predictions by every rule base (one column each) and targets of labelled rows, block by block."""
+@dataclass(frozen=True, slots=True)
+class LeftOutRows:
+    """Labelled rows, each predicted by every member without its own label; standardised."""
+
+    predictions: Array
+    """Shape (n, m)."""
+    variances: Array
+    """Of a new observation, the noise included; shape (n, m)."""
+    y: Array
+
+    def averages(self, shares: Array) -> Array:
+        """Predictions of the average of all members; (n,)."""
+        averaged: Array = self.predictions @ shares
+        return averaged
+
+    def deviations(self, shares: Array) -> Array:
+        """Standard deviations of a new observation, from noise, weights and disagreement of members; (n,)."""
+        mean = self.averages(shares)
+        square = (self.variances + self.predictions**2) @ shares - mean**2
+        return np.sqrt(np.maximum(square, 0.0))
+
+
+def left_out_rows(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[LeftOutRows]:
+    """Leave-one-out predictions of labelled rows by every member, block by block."""
     bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
     groups = [LabelGroups.of(shard, memory, base, base["weights"][:, None]) for base in bases]
     passed = 0
     for blocks in zip(*(labeled_blocks(shard, memory, base) for base in bases), strict=True):
         y = blocks[0][1]
         together = [None if own is None else own.together(passed, passed + len(y), 0) for own in groups]
-        columns = [
-            y - left_out_residuals(H, y, base["factor"], base["weights"], others)
-            for (H, _), base, others in zip(blocks, bases, together, strict=True)
+        parts = list(zip(blocks, bases, together, strict=True))
+        residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, _), of, others in parts]
+        variances = [
+            float(of["noise"]) ** 2 * left_out_variances(H, of["factor"], others) for (H, _), of, others in parts
         ]
         passed += len(y)
-        yield np.stack(columns, axis=1), y
+        yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y)

@@ -14,6 +14,7 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.relevance.polynomial import Polynomial, curvature_relevance
 from dsfr.core.relevance.slopes import relevance, slopes
+from dsfr.core.sampling import sampled
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
@@ -27,6 +28,7 @@ from dsfr.training.tasks.fields import (
     COUNT,
     RANGES,
     RULES,
+    SAMPLE,
     STRETCH,
     TARGET,
     VARIATION,
@@ -68,22 +70,33 @@ def polynomial_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
     verb="sum",
     stage="averaging",
     reveals="Averages of a known function over the agent's rows: squared slopes of a model. With several models.",
-    broadcast={**RULES, **RANGES, "stretch": STRETCH["stretch"], **VARIATION, "weights": WEIGHT_VECTOR},
+    broadcast={
+        **RULES,
+        **RANGES,
+        "stretch": STRETCH["stretch"],
+        **VARIATION,
+        "weights": WEIGHT_VECTOR,
+        "sample": SAMPLE,
+    },
     contributes={"squares": array("d", rules=(at_least(0.0),)), "n_samples": COUNT},
 )
 def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): squared slopes of a model along each feature, over all own rows."""
+    """Task (sum): squared slopes of a model along each feature, over own rows."""
     rules, ranges, total = Rules.of_arrays(broadcast), scaling_ranges(memory, broadcast), np.zeros(shard.n_features)
-    for X, _ in shard.batches():
+    share, n_rows = float(broadcast["sample"]), 0
+    for batch, _ in shard.batches():
+        X = sampled(batch, share)
+        n_rows += len(X)
         for block in row_blocks(len(X)):
             total += (slopes(scale_features(X[block], ranges), rules, broadcast["weights"]) ** 2).sum(axis=0)
-    return memory, {"squares": total, "n_samples": scalar(shard.n_samples)}
+    return memory, {"squares": total, "n_samples": scalar(n_rows)}
 
 
 def agree_polynomial(engine: Engine, settings: Settings, population: Population) -> Array | None:
     """Relevance by curvature; None where it is not asked for, features are too many, or labels do not vary."""
     polynomial = Polynomial.of(len(population.ranges.low)) if settings.relevance == "evidence" else None
-    if polynomial is None:
+    most = settings.most_weights(population.target.n)
+    if polynomial is None or (most is not None and polynomial.n_outputs > most):
         return None
     target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
     total = unpack_statistics(engine.sum("polynomial_statistics", {**pack(population.ranges), **target}))
@@ -96,7 +109,7 @@ def mean_square_slopes(engine: Engine, broadcast: Bundle, settings: Settings) ->
     if settings.relevance is None:
         return np.ones(broadcast["centers"].shape[1])
     summed = engine.sum("square_slopes", broadcast)
-    squares: Array = summed["squares"] / summed["n_samples"]
+    squares: Array = summed["squares"] / max(float(summed["n_samples"]), 1.0)
     return squares
 
 

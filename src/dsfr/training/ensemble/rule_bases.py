@@ -9,13 +9,14 @@ pairs; every two, the number of rules doubles.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.prediction.stacking import LeftOut, tempered_shares
+from dsfr.core.sampling import sample_share
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
@@ -26,7 +27,7 @@ from dsfr.training.ensemble.relevance import agree_polynomial, mean_square_slope
 from dsfr.training.rounds import Observer
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
-from dsfr.training.tasks.messages import pack, unpack
+from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.weights.weights import agree_weights
 
 WIDER = 2.25
@@ -36,27 +37,41 @@ SURE_STEPS = 6
 MOST_STEPS = 12
 MOST_WEIGHTS = 500
 """More rules are not tried where their number is left open and they would need more weights."""
+RULE_OPTIMISM = 1.2
+"""Typical factor by which leave-one-out errors of rule bases are too small, because relevance and ridge saw all labels.
+Measured on the design tables of benchmarks/tables; for effects it is estimated table by table."""
 RELEVANCE_STEPS = 3
 """Rule bases of the same kind until the relevances of a single model have settled."""
 
 
 def agree_bases(
     engine: Engine, settings: Settings, population: Population, observe: Observer
-) -> tuple[list[Base], Array]:
-    """Rule bases and their shares in the average of their predictions."""
+) -> tuple[list[Base], Weighed]:
+    """Members and their shares in the average of their predictions."""
     trained: list[Base] = []
     effects, bends = agree_effects(engine, settings, population)
     curvature = agree_polynomial(engine, settings, population) if bends is None else bends
-    for step in _steps(settings, len(population.ranges.low), trained):
+    for step in _steps(settings, population, trained):
         variation = Variation(len(trained), _stretch(settings, trained, curvature))
         trained.append(_agree_base(engine, step, population, variation, observe))
         if trained[-1].tuned is None and settings.tune is not None:  # the labels do not vary: nothing can be learnt
-            return trained[-1:], np.ones(1)
-    if settings.n_models == 1:
-        best = trained[-1] if settings.tune is None else max(trained, key=lambda base: base.score)
-        return [best], np.ones(1)
+            return trained[-1:], Weighed(np.ones(1))
+    if settings.n_models == 1 and trained:
+        trained = [trained[-1] if settings.tune is None else max(trained, key=lambda base: base.score)]
     members = [*effects, *trained]
-    return members, _shares(engine, settings, population, members)
+    if len(members) == 1:
+        return members, Weighed(np.ones(1))
+    if not members:
+        raise ValueError(_nothing_fits(settings, population))
+    return members, _weigh(engine, settings, population, members)
+
+
+def _nothing_fits(settings: Settings, population: Population) -> str:
+    d, n = len(population.ranges.low), int(population.target.n)
+    return (
+        f"max_weights_per_label={settings.max_weights_per_label:g} allows {settings.most_weights(n)} weights for {n} "
+        f"labels, and a line along {d} features has {d + 1}: use fewer columns, label more rows, or raise it"
+    )
 
 
 def _agree_base(
@@ -69,7 +84,10 @@ def _agree_base(
     with single_threaded_blas():
         rules, shares, converged = agree_rules(engine, settings, population, noted, variation)
         found = agree_weights(engine, settings, rules, population, noted, varied)
-    mean_squares = mean_square_slopes(engine, {**rules.arrays(), **varied, "weights": found.weights}, settings)
+    sample = {"sample": scalar(sample_share(population.n_samples))}
+    mean_squares = mean_square_slopes(
+        engine, {**rules.arrays(), **varied, "weights": found.weights, **sample}, settings
+    )
     stretched = np.ones(len(population.ranges.low)) if variation.stretch is None else variation.stretch
     return Base(settings, rules, shares, converged, found, cluster_scale(settings, stretched), mean_squares)
 
@@ -80,8 +98,15 @@ def varied_message(population: Population, variation: Variation) -> Bundle:
     return {**pack(population.ranges), **stretch, "variation": np.asarray(variation.number, dtype=np.int64)}
 
 
-def _steps(settings: Settings, n_features: int, trained: list[Base]) -> Iterator[Settings]:
+def _steps(settings: Settings, population: Population, trained: list[Base]) -> Iterator[Settings]:
     """Settings of one rule base after the other; what has been trained decides how long it goes on."""
+    n_features = len(population.ranges.low)
+    most_weights = settings.most_weights(population.target.n)
+    most_rules = settings.most_rules if most_weights is None else most_weights // (n_features + 1)
+    if most_rules < settings.n_rules:
+        if most_rules == 0:
+            return
+        settings = replace(settings, n_rules=most_rules)
     if settings.n_models == 1:
         yield from [settings] * (1 if settings.relevance is None else RELEVANCE_STEPS)
         return
@@ -90,6 +115,8 @@ def _steps(settings: Settings, n_features: int, trained: list[Base]) -> Iterator
     for step in range(most):
         rung, second = divmod(step, 2)
         n_rules = settings.n_rules * 2**rung  # as `Settings.most_rules` has it
+        if most_weights is not None and n_rules > most_rules:
+            return
         if settings.n_models == "auto" and not second and rung:
             too_many = n_rules * (n_features + 1) > MOST_WEIGHTS
             if too_many or (step >= SURE_STEPS and not _still_better(trained)):
@@ -125,7 +152,16 @@ def _stretch(settings: Settings, trained: list[Base], curvature: Array | None) -
     return stretch(curvature, [base.mean_square_slopes for base in trained], shares)
 
 
-def _shares(engine: Engine, settings: Settings, population: Population, trained: list[Base]) -> Array:
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Shares of members in their average."""
+
+    shares: Array
+    optimism: float = 1.0
+    """Factor by which the leave-one-out errors of the average are too small."""
+
+
+def _weigh(engine: Engine, settings: Settings, population: Population, trained: list[Base]) -> Weighed:
     """Rule bases by evidence, and their average stacked with effects on leave-one-out predictions; or all stacked."""
     ruled = np.array([base.has_rules for base in trained])
     by_evidence = np.zeros(len(trained))
@@ -134,10 +170,14 @@ def _shares(engine: Engine, settings: Settings, population: Population, trained:
         scores = np.array([base.score for base in trained if base.has_rules])
         by_evidence[ruled] = tempered_shares(scores, total.n_labeled if total is not None else 1.0)
     if total is None or (settings.tune != "loo" and ruled.all()):
-        return by_evidence
+        return Weighed(by_evidence)
     groups = np.eye(len(trained))
     if settings.tune != "loo" and ruled.any():
         groups = np.column_stack([groups[:, ~ruled], by_evidence])
     message = mixture_message(population, trained, np.full(len(trained), 1.0 / len(trained)))
-    shares: Array = groups @ unpack(LeftOut, engine.sum("stack", message)).grouped(groups).shares()
-    return shares
+    measured = unpack(LeftOut, engine.sum("stack", message))
+    factors = [RULE_OPTIMISM if base.has_rules else base.found.optimism for base in trained]
+    larger = measured.inflated(np.array(factors))
+    shares: Array = groups @ larger.grouped(groups).shares()
+    too_small = larger.mean_square(shares) / max(measured.mean_square(shares), np.finfo(np.float64).tiny)
+    return Weighed(shares, float(np.sqrt(max(too_small, 1.0))))

@@ -12,7 +12,7 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.members import base_message, left_out_predictions
+from dsfr.training.ensemble.members import base_message, left_out_rows
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
 
@@ -38,6 +38,7 @@ def mixture_arrays(mixture: Mixture, *, with_factors: bool) -> Bundle:
             if member.posterior is None:
                 raise ValueError("leave-one-out needs a mixture trained with uncertainty=True")
             arrays["factor"] = member.posterior.factor
+            arrays["noise"] = scalar(member.posterior.noise / first.target_scale)
         message |= {f"{name}_{i}": array for name, array in arrays.items()}
     return message
 
@@ -55,5 +56,5 @@ def mixture_predictions(X: Array, broadcast: Bundle) -> Array:
 
 def left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
     """Leave-one-out predictions of a broadcast mixture for labelled rows, in deviations of the target; shape (n,)."""
-    averages = [Z @ broadcast["shares"] for Z, _ in left_out_predictions(shard, memory, broadcast)]
+    averages = [rows.averages(broadcast["shares"]) for rows in left_out_rows(shard, memory, broadcast)]
     return np.concatenate([np.empty(0), *averages])

@@ -71,14 +71,14 @@ RULES: Fields = {"centers": CENTERS, "widths": WIDTHS, "membership": MEMBERSHIP}
 _FEATURES_EXIST = Rule(
     "numbers of features and curves that exist",
     lambda values, _, sizes: bool(
-        (values >= 0).all() and (values[:, 0::2] < sizes["d"]).all() and (values[:, 1::2] <= sizes["v"]).all()
+        (values >= 0).all() and (values[:, 0::2] < sizes["d"]).all() and (values[:, 1::2] <= sizes["curves"]).all()
     ),
 )
 EFFECTS: Fields = {
-    "knots": optional(array("u", "d", rules=(within(-FAR, FAR),))),
-    "curves": replace(array("u", "d", "v", rules=(within(-FAR, FAR),)), beside="knots"),
-    "singles": replace(Field(("a", 2), (_FEATURES_EXIST,), "int64"), beside="knots"),
-    "pairs": replace(Field(("q", 4), (_FEATURES_EXIST,), "int64"), beside="knots"),
+    "knots": optional(array("knots", "d", rules=(within(-FAR, FAR),))),
+    "curves": replace(array("knots", "d", "curves", rules=(within(-FAR, FAR),)), beside="knots"),
+    "singles": replace(Field(("singles", 2), (_FEATURES_EXIST,), "int64"), beside="knots"),
+    "pairs": replace(Field(("products", 4), (_FEATURES_EXIST,), "int64"), beside="knots"),
 }
 """Effects of single features and of pairs."""
 BASIS: Fields = {
@@ -151,6 +151,8 @@ CURVATURES: Fields = {
 ITERATION: Fields = {"mix": array("r", rules=(within(-1e100, 1e100),)), "round": whole(1, MAX_ROUNDS)}
 """What agents must know of a fixed-point iteration."""
 
+SAMPLE = number(above(0.0), within(0.0, 1.0))
+"""Share of the rows that a mean over rows is taken of."""
 _SHARES = Rule("shares that sum to 1", lambda values, *_: abs(float(values.sum()) - 1.0) <= 1e-6)
 MIXTURE: Fields = {
     **RANGES,
@@ -163,7 +165,12 @@ MIXTURE: Fields = {
     "weights": replace(WEIGHT_VECTOR, repeats="m"),
 }
 """All rule bases of an ensemble."""
-MIXTURE_WITH_FACTORS: Fields = {**MIXTURE, "factor": replace(array("p", "p"), repeats="m")}
+MIXTURE_WITH_FACTORS: Fields = {
+    **MIXTURE,
+    "factor": replace(array("p", "p"), repeats="m"),
+    "noise": replace(SCORE, repeats="m"),
+}
+"""Rule bases with the factors of their systems, and the noise that each finds, for targets of deviation 1."""
 
 
 def _rules_are_affordable(values: npt.NDArray[Any], _: Bundle, sizes: Sizes) -> bool:

@@ -12,15 +12,15 @@ MOST_MODELS = 30
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
 MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
-MOST |= {"u": 64, "v": 16, "a": MAX_WEIGHTS, "q": MAX_WEIGHTS}
+MOST |= {"knots": 64, "curves": 16, "singles": MAX_WEIGHTS, "products": MAX_WEIGHTS}
 MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40, "w": 64}
 """Largest value of every free symbol: features, rules, hidden nodes, weights, rule bases, candidates, knots and curves
 of a feature, effects of single features, products, rounds that
 acceleration combines or agents remember, errors that an agent keeps, labelled rows that are left out in groups, places
 in a table of hashes, bytes with a bit for every row, and letters of a name."""
-OF_MEMBERS = ("k", "p", "a", "q")
+OF_MEMBERS = ("k", "p", "singles", "products")
 """Symbols of which every member of an ensemble has its own."""
-MAY_BE_EMPTY = ("e", "g", "v", "a", "q")
+MAY_BE_EMPTY = ("e", "g", "curves", "singles", "products")
 """Symbols that may be 0."""
 Sizes: TypeAlias = dict[str, int]
 """Values of the symbols that are known so far."""
@@ -55,8 +55,8 @@ def _weights(sizes: Mapping[str, int], member: str) -> int | None:
     """Weights of a basis: of rules k(d + 1), of hidden nodes and effects one each, and one of the constant effect."""
     if f"h{member}" in sizes:
         return sizes[f"h{member}"]
-    if f"a{member}" in sizes or f"q{member}" in sizes:
-        singles, products = sizes.get(f"a{member}"), sizes.get(f"q{member}")
+    if f"singles{member}" in sizes or f"products{member}" in sizes:
+        singles, products = sizes.get(f"singles{member}"), sizes.get(f"products{member}")
         return None if singles is None or products is None else 1 + singles + products
     rules, features = sizes.get(f"k{member}"), sizes.get("d")
     return None if rules is None or features is None else rules * (features + 1)

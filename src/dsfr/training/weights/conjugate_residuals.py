@@ -16,8 +16,8 @@ from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo, relative_error_bound
 from dsfr.core.consensus.conjugate_residuals import ConjugateResiduals
 from dsfr.core.consensus.preconditioner import Preconditioner, expected_curvature
+from dsfr.core.features.bases import AnyBasis
 from dsfr.core.features.takagi_sugeno import Rules
-from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.solve.statistics import Quadratic
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -141,7 +141,7 @@ class _Solve:
 
 
 def preconditioner_of(
-    basis: Rules | Wavelets, shares: Array | None, settings: Settings, population: Population, n_agents: int
+    basis: AnyBasis, shares: Array | None, settings: Settings, population: Population, n_agents: int
 ) -> Preconditioner:
     """An approximation of the pooled objective's second derivative, from what the coordinator knows."""
     if settings.basis == "wavelets":

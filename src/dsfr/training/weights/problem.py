@@ -10,7 +10,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.relevance.slope_shrinkage import unshrunk_factor
 from dsfr.core.solve.cholesky import cholesky
-from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.evidence import Evidence, Tuned
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -52,6 +52,17 @@ class Solution:
 
     prior_precision: Array | None = None
     """Inverse prior variance of every weight, where each has its own; it takes the place of the ridge."""
+
+    optimism: float = 1.0
+    """Factor by which leave-one-out errors are too small, because what was tuned saw all labels."""
+
+    def noise(self) -> float:
+        """Standard deviation of the noise, for targets of deviation 1; 0 if the labels do not vary."""
+        if self.tuned is not None:
+            return self.tuned.noise
+        if self.statistics is None or self.statistics.target_square <= 0.0:
+            return 0.0
+        return Evidence(self.statistics).noise(self.unlabeled_weight, self.ridge)
 
     def factor(self) -> Array:
         """Upper Cholesky factor of the system that was solved.

@@ -1,0 +1,172 @@
+"""Laws of effects of single features and pairs as members of the automatic mode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsfr import AutoSFRRegressor, load
+from dsfr.core.features.effects import Effects
+from dsfr.core.features.quantile_curves import Distribution, quantile_curves
+from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
+from dsfr.core.solve.prior_variances import _Evidence, _rows_of, maximize_prior_evidence, optimism
+from dsfr.core.solve.statistics import Statistics
+
+
+def distribution_of(X: np.ndarray) -> Distribution:
+    values = [np.unique(X[:, j]) for j in range(X.shape[1])]
+    longest = max(map(len, values))
+    thresholds = np.stack([np.pad(column, (0, longest - len(column)), mode="edge") for column in values], axis=1)
+    counts = (X[None] <= thresholds[:, None]).sum(axis=1).astype(np.float64)
+    return Distribution.of(thresholds, counts)
+
+
+def effects_of(X: np.ndarray, n_curves: int = 4, n_terms: int = 2) -> Effects:
+    knots, ranks = distribution_of(X).knots(2 * n_curves + 3)
+    d = X.shape[1]
+    curves = quantile_curves(knots, ranks, n_curves)
+    return Effects(knots, curves, single_effects(d, n_curves), product_effects(np.arange(d), n_terms))
+
+
+def additive_table(seed: int, n_rows: int = 500, n_labels: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = np.exp(rng.normal(size=(n_rows, 4)))
+    truth = np.log(X[:, 0]) + (X[:, 1] > 1.0) + 0.1 * rng.normal(size=n_rows)
+    y = np.full(n_rows, np.nan)
+    y[:n_labels] = truth[:n_labels]
+    return X, truth, y
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 30))
+@settings(max_examples=40, deadline=None)
+def test_curves_have_mean_zero_and_variances_that_sum_to_at_most_one(seed, n_curves, n_values):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 1)) if n_values == 30 else rng.integers(0, n_values, (200, 1)).astype(float)
+    knots, ranks = distribution_of(X).knots(2 * n_curves + 3)
+    curves = quantile_curves(knots, ranks, n_curves)
+    assert (np.diff(knots, axis=0) >= 0.0).all()
+    assert np.isfinite(curves).all()
+    values = np.stack([np.interp(X[:, 0], knots[:, 0], curves[:, 0, c]) for c in range(n_curves)], axis=1)
+    assert (np.abs(values.mean(axis=0)) < 0.15).all()
+    assert values.var(axis=0).sum() < 1.3
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_features_are_the_constant_the_terms_and_their_products(seed, n_curves, n_terms):
+    X = np.random.default_rng(seed).normal(size=(40, 3))
+    effects = effects_of(X, n_curves, min(n_terms, n_curves + 1))
+    H, terms = effects.features(X), effects.terms(X)
+    assert H.shape == (40, effects.n_outputs)
+    np.testing.assert_array_equal(H[:, 0], 1.0)
+    for column, (j, term) in enumerate(effects.singles, start=1):
+        np.testing.assert_array_equal(H[:, column], terms[:, j, term])
+    for column, (i, a, j, b) in enumerate(effects.pairs, start=1 + len(effects.singles)):
+        np.testing.assert_array_equal(H[:, column], terms[:, i, a] * terms[:, j, b])
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 5, 12, 30, 100])
+@pytest.mark.parametrize("n_labeled", [5, 50, 5000])
+@pytest.mark.parametrize("most", [16, 120, 600])
+def test_effects_stay_within_their_number(n_features, n_labeled, most):
+    sizes = effect_sizes(n_features, n_labeled, most)
+    pairs = n_features * (n_features - 1) // 2
+    if most > n_features:
+        assert 1 + n_features * (1 + sizes.n_curves) + pairs * sizes.product_terms**2 <= most
+
+
+def statistics_of(effects: Effects, X: np.ndarray, y: np.ndarray) -> Statistics:
+    H = effects.features(X)
+    return Statistics(
+        H.T @ H, H.T @ y, H.sum(axis=0), np.zeros((H.shape[1],) * 2), float(len(y)), y.sum(), float(y @ y)
+    )
+
+
+def test_the_gradient_of_the_evidence_is_its_slope():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    effects = effects_of(X)
+    total, prior = statistics_of(effects, X, np.sin(X[:, 0])), effect_prior(effects)
+    evidence = _Evidence(*_rows_of(total), total.n_labeled, prior)
+    at = prior.mean + 0.3 * rng.normal(size=len(prior.mean))
+    _, gradient = evidence.loss(at)
+    for k in range(len(at)):
+        step = np.zeros(len(at))
+        step[k] = 1e-5
+        slope = (evidence.loss(at + step)[0] - evidence.loss(at - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, rel=1e-3, abs=1e-5)
+
+
+def test_labels_of_one_feature_make_that_one_relevant():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 6))
+    y = np.sin(2.0 * X[:, 2])
+    effects = effects_of(X)
+    found = maximize_prior_evidence(statistics_of(effects, X, y - y.mean()), effect_prior(effects))
+    assert found.logs[:6].argmax() == 2
+
+
+def test_choosing_costs_more_with_fewer_labels():
+    rng = np.random.default_rng(2)
+    costs = []
+    for n in (25, 250):
+        X = rng.normal(size=(n, 6))
+        y = np.sin(2.0 * X[:, 2]) + rng.normal(size=n)
+        effects = effects_of(X)
+        total, prior = statistics_of(effects, X, y - y.mean()), effect_prior(effects)
+        costs.append(optimism(total, prior, maximize_prior_evidence(total, prior), seed=0))
+    assert costs[0] > costs[1] >= 1.0
+
+
+@pytest.mark.parametrize("effects", ["single", "pairs"])
+def test_effects_alone_learn_curves_that_clusters_cannot(effects):
+    X, truth, y = additive_table(0)
+    hidden = np.isnan(y)
+    errors = [
+        np.mean((AutoSFRRegressor(random_state=0, **told).fit(X, y).predict(X) - truth)[hidden] ** 2)
+        for told in ({"n_models": 0, "effects": effects}, {"effects": None})
+    ]
+    assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.parametrize("effects", ["single", "pairs"])
+@pytest.mark.parametrize("n_agents", [2, 5])
+def test_effects_of_agents_are_those_of_the_pooled_rows(effects, n_agents):
+    X, _, y = additive_table(3)
+    pooled, shared = (
+        AutoSFRRegressor(n_models=0, effects=effects, random_state=0, n_agents=n).fit(X, y) for n in (1, n_agents)
+    )
+    np.testing.assert_allclose(shared.predict(X), pooled.predict(X), atol=1e-6 * np.nanstd(y))
+
+
+def test_effects_are_saved_to_the_bit(tmp_path):
+    X, _, y = additive_table(4)
+    model = AutoSFRRegressor(random_state=0).fit(X, y)
+    loaded = load(model.save(tmp_path / "m.dsfr"))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(np.stack(loaded.interval(X)), np.stack(model.predict_interval(X)))
+
+
+@pytest.mark.parametrize("cap", [0.3, 0.5, 1.0])
+def test_no_sum_over_labels_has_more_weights_than_allowed(cap):
+    X, _, y = additive_table(5)
+    model = AutoSFRRegressor(max_weights_per_label=cap, random_state=0).fit(X, y)
+    assert all(len(member.predictor.weights) <= cap * 50 for member in model.model_.members)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_cap_that_nothing_fits_is_refused():
+    X, _, y = additive_table(6)
+    with pytest.raises(ValueError, match=r"max_weights_per_label=0\.05 allows 2 weights for 50 labels"):
+        AutoSFRRegressor(max_weights_per_label=0.05).fit(X, y)
+
+
+def test_intervals_are_wider_where_no_row_is():
+    X, _, y = additive_table(7)
+    model = AutoSFRRegressor(random_state=0).fit(X, y)
+    far = np.median(X, axis=0, keepdims=True) * np.array([[1.0], [100.0]])
+    low, high = model.predict_interval(far)
+    assert high[1] - low[1] > 1.5 * (high[0] - low[0])
+    np.testing.assert_array_equal(model.in_domain(far), [True, False])
