@@ -56,8 +56,3 @@ def append_score(path: Path, row: dict[str, Any]) -> None:
     new = not path.exists()
     with path.open("a") as file:
         file.write((",".join(COLUMNS) + "\n" if new else "") + ",".join(cells) + "\n")
-
-
-def compact(path: Path) -> None:
-    """Sort the rows and keep the last of those with the same keys."""
-    read_scores(path).sort_values(KEYS).to_csv(path, index=False)
