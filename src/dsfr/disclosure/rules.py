@@ -68,9 +68,14 @@ def terms(request: Request) -> str | None:
     return _too_many(request, polynomial.n_outputs if polynomial else 0, "terms of a polynomial")
 
 
-def no_wavelets(request: Request) -> str | None:
-    """Nodes of wavelets can be put on single rows."""
-    return "wavelets, which can be put on single rows; rules are allowed" if "dilations" in request.broadcast else None
+def clusters_only(request: Request) -> str | None:
+    """Nodes of wavelets, knots of effects and ramps of terms can be put on single rows."""
+    kinds = {"dilations": "wavelets", "knots": "effects of single features", "ramp_features": "terms of short rules"}
+    for name in request.broadcast:
+        for prefix, kind in kinds.items():
+            if name.startswith(prefix):
+                return f"{kind}, which can be put on single rows; rules of clusters are allowed"
+    return None
 
 
 def cluster_mass(request: Request) -> str | None:

@@ -8,8 +8,8 @@ from dsfr.disclosure.rules import (
     DisclosureRule,
     centers,
     cluster_mass,
+    clusters_only,
     fuzzifier,
-    no_wavelets,
     rule_mass,
     terms,
     thresholds,
@@ -31,8 +31,8 @@ def _refused(reason: str) -> TaskRules:
 
 
 _CLUSTERS = TaskRules((fuzzifier, centers), (cluster_mass,))
-_WEIGHTS = TaskRules((no_wavelets, centers, weights, rule_mass))
-_FUNCTIONS = TaskRules((no_wavelets, centers, rule_mass))
+_WEIGHTS = TaskRules((clusters_only, centers, weights, rule_mass))
+_FUNCTIONS = TaskRules((clusters_only, centers, rule_mass))
 _DUPLICATES = _refused("it counts single rows that repeat")
 _EXTREMES = _refused("it sends extremes of single rows: declare the ranges of features and target")
 _SINGLE = _refused("it sends centers of one owner's rows: start centers are drawn from the moments of all rows")
@@ -70,6 +70,23 @@ TABLE: dict[str, TaskRules] = {
     "left_out_errors": _FACTORS,
     "stack": _FACTORS,
     "score": _FACTORS,
+    "dfcm_round": _SINGLE,
+    "dicr_round": _refused("it sends the weights of one owner"),
+    "feature_extremes": _EXTREMES,
+    **dict.fromkeys(
+        (
+            "keep_teacher",
+            "teacher_errors",
+            "feature_counts",
+            "bend_sums",
+            "split_sums",
+            "rule_sums",
+            "stage_errors",
+            "measure_student",
+            "score_student",
+        ),
+        _refused("short rules have no rules of disclosure yet: train rules of clusters under a policy"),
+    ),
     "count_errors": _refused("its thresholds are more than a policy allows, and single out errors of single rows"),
 }
 NOT_LISTED = _refused("it is not in the table of tasks")

@@ -20,7 +20,8 @@ CRITERIA = (
     "afterwards, because the first criteria did not show everything; for the number of agents two were tried (a limit "
     "on the medians, which failed too, and the one that is shown). Post hoc measures decide no verdict, with one "
     "exception: convergence by the loss is judged by its *relative* change per round, which was chosen after the "
-    "counts by the absolute change, given as well, had been seen. The medians in text and figures were added afterwards as well."
+    "counts by the absolute change, given as well, had been seen. The medians in text and "
+    "figures were added afterwards as well."
 )
 
 DASHED = "Dashed: the median, where a few runs shift the mean (WMSL, when its outlier row is among the test rows). "
