@@ -95,8 +95,9 @@ def _introduction(model: Any, explained: Any, all_models: bool) -> str:
     if n_rules:
         parts.append("the average of the rules' lines, weighted by how well each rule's conditions fit")
     rules = f" A prediction is {', plus '.join(parts)}."
+    named = f"{n_rules} rules" if n_rules else "Effects"
     return (
-        f"{f'{n_rules} rules' if n_rules else 'Effects'} for {one_line(model.target_name)}, from {training.get('n_samples', '?')} rows "
+        f"{named} for {one_line(model.target_name)}, from {training.get('n_samples', '?')} rows "
         f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s).{rules}"
         f"{several}"
     )
