@@ -31,7 +31,7 @@ def models():
     return {
         "rules": SFRRegressor(n_rules=3, random_state=0).fit(X, y).model_,
         "average": AutoSFRRegressor(n_models=2, effects=None, random_state=0).fit(X, y).model_,
-        "effects": AutoSFRRegressor(n_models=2, random_state=0).fit(X, y).model_,
+        "effects": AutoSFRRegressor(n_models=2, effects="pairs", random_state=0).fit(X, y).model_,
         "sure": AutoSFRRegressor(n_models=1, random_state=0).fit(X, y).model_,
         "wavelets": LapWNNRegressor(n_nodes=5, random_state=0).fit(X, y).model_,
     }

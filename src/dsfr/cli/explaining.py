@@ -120,27 +120,28 @@ def _introduction(model: Any, explained: Any, all_models: bool) -> str:
 
     training, n_rules = model.training, len(explained)
     several = f"\n\n{_about_models(training['models'], all_models)}" if "models" in training else ""
-    rules = (
-        " A prediction is the average of the rules' lines, weighted by how well each rule's conditions fit."
-        if explained.effects is None
-        else " A prediction is the sum of the effects of single features and pairs, plus the average of the rules' "
-        "lines, weighted by how well each rule's conditions fit."
-    )
+    parts = ["the sum of the effects of single features and pairs"] if explained.effects is not None else []
+    if n_rules:
+        parts.append("the average of the rules' lines, weighted by how well each rule's conditions fit")
+    rules = f" A prediction is {', plus '.join(parts)}."
+    named = f"{n_rules} rules" if n_rules else "Effects"
     return (
-        f"{n_rules} rules for {one_line(model.target_name)}, from {training.get('n_samples', '?')} rows "
+        f"{named} for {one_line(model.target_name)}, from {training.get('n_samples', '?')} rows "
         f"({training.get('n_labeled', '?')} labelled) of {training.get('n_agents', '?')} agent(s).{rules}"
         f"{several}"
     )
 
 
 def _about_models(models: list[dict[str, float]], all_models: bool) -> str:
+    models = [model for model in models if model["share"] > 0]
     ruled = [model for model in models if model["n_rules"] > 0]
     least = min(model["agreement"] for model in models)
     kinds = [
         f"{len(ruled)} rule base{'s' if len(ruled) > 1 else ''}",
         f"{len(models) - len(ruled)} sum{'s' if len(models) - len(ruled) > 1 else ''} of effects",
     ]
-    average = "The model is the average of " + " and ".join(kinds if len(ruled) < len(models) else kinds[:1])
+    named = kinds[: 1 if len(ruled) == len(models) else 2][0 if ruled else 1 :]
+    average = f"The model is the average of {' and '.join(named)}"
     every = f"Each explains at least {least:.1%} of how the average varies over the training rows."
     if not ruled:
         return f"{average}. {every}"

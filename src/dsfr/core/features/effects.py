@@ -108,7 +108,8 @@ class Effects:
         single = terms[:, self.singles[:, 0], self.singles[:, 1]]
         first = terms[:, self.pairs[:, 0], self.pairs[:, 1]]
         second = terms[:, self.pairs[:, 2], self.pairs[:, 3]]
-        return np.concatenate([np.ones((len(X), 1)), single, first * second], axis=1)
+        # In C order: a row is then summed in the same order whatever the number of rows.
+        return np.ascontiguousarray(np.concatenate([np.ones((len(X), 1)), single, first * second], axis=1))
 
     def terms(self, X: Array) -> Array:
         """Line and curves of every feature; shape (n, d, 1 + r)."""
