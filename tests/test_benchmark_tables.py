@@ -127,10 +127,10 @@ def test_peers_with_fewer_draws_are_compared_on_common_draws(errors, n_draws):
 
 def test_bars_of_a_hand_made_comparison():
     table = pd.DataFrame({"p": [2.0, 0.5, 1.0], "q": [1.0, 4.0, 1.25]}, index=list("abc"))
-    found = summary.bars(table)
+    found = summary.bars(table.assign(partial=[0.9, np.nan, np.nan]))
     assert found["below the best single peer"] == pytest.approx(0.0)
-    assert found["to the best peer of each table"] == pytest.approx(2 ** (1 / 3))
-    assert found["share within 5% of the best peer"] == pytest.approx(2 / 3)
+    assert found["to the best peer of each table"] == pytest.approx((2 / 0.9) ** (1 / 3))
+    assert found["share within 5% of the best peer"] == pytest.approx(1 / 3)
     assert found["worst table"] == pytest.approx(2.0)
     assert summary.mean_ranks(table)["ours"] == pytest.approx((1.5 + 2 + 1.5) / 3)
 

@@ -49,8 +49,8 @@ def mean_ranks(table: pd.DataFrame) -> pd.Series:
 
 
 def bars(table: pd.DataFrame) -> dict[str, float]:
-    """The numbers that targets are about."""
-    means = table.apply(geometric_mean)
+    """The numbers that targets are about; only a peer that ran on every table can be the best single one."""
+    means = table.dropna(axis=1).apply(geometric_mean)
     to_best = best_peer(table)
     return {
         "below the best single peer": 1.0 - 1.0 / means.min(),
