@@ -14,7 +14,7 @@ SUM_WEIGHT = 1e4
 """Weight, relative to the models' own, of the condition that shares sum to 1; what is missing is scaled away."""
 
 
-HELD = 3.0
+HELD = 10.0
 """Labels per model that equal shares weigh as much as."""
 
 
