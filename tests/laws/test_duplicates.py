@@ -120,7 +120,7 @@ def test_a_table_of_ratings_that_was_repeated_counts_once(seed, times, tune):
 @given(seeds, st.sampled_from(["evidence", "loo"]), st.integers(2, 3), st.floats(0.0, 1e-6))
 @settings(max_examples=20)
 def test_rows_with_equal_features_are_left_out_together(seed, tune, times, noise):
-    """Their errors are as large as those of a model that has seen none of the group."""
+    """Their errors and deviations are as large as those of a model that has seen none of the group."""
     X, full, _ = make_table(seed, n_rows=30, n_labels=30, noise=3.0)
     rng = np.random.default_rng(seed)
     rows = np.tile(X, (times, 1))
@@ -132,14 +132,19 @@ def test_rows_with_equal_features_are_left_out_together(seed, tune, times, noise
     of = member.predictor
     H = of.basis.features((rows - of.ranges.midpoints) / of.ranges.half_widths)
     scaled, precision = (y - of.target_mean) / of.target_scale, member.posterior.factor.T @ member.posterior.factor
-    left = np.empty(len(y))
+    left, deviations = np.empty(len(y)), np.empty(len(y))
     for i in range(30):
         group = np.arange(i, len(y), 30)
         others = np.setdiff1d(np.arange(len(y)), group)
-        weights = np.linalg.solve(precision - H[group].T @ H[group], H[others].T @ scaled[others])
+        without = np.linalg.inv(precision - H[group].T @ H[group])
+        weights = without @ (H[others].T @ scaled[others])
         left[group] = np.abs(scaled[group] - H[group] @ weights) * of.target_scale
+        deviations[group] = member.posterior.noise * np.sqrt(1.0 + np.sum(H[group] @ without * H[group], axis=1))
     assert found.n_duplicates == 0
-    assert found.mixture.scores.thresholds[-1] == pytest.approx(left.max(), rel=1e-2 if noise else 1e-6)
+    typical = np.sqrt(np.mean(deviations**2))
+    near = 1e-2 if noise else 1e-6
+    assert found.mixture.scores.typical_deviation == pytest.approx(typical, rel=near)
+    assert found.mixture.scores.thresholds[-1] == pytest.approx((left / deviations).max() * typical, rel=near)
 
 
 def test_without_choice_by_labels_duplicates_count_as_often_as_they_occur():
