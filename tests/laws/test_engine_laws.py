@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
-from dsfr.training import TASKS, make_shards, train
+from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
+from dsfr.training.distillation.distill import StudentSettings, distill
 from dsfr.training.shard import Purpose
 from dsfr.training.weights.dicr import MEMORY
 from tests.tables import make_settings, make_table, owners_of, train_on
@@ -113,13 +114,25 @@ class Scales(InProcessEngine):
         return contributions
 
 
-def weigh(n_rows, *, n_repeated=0, **told):
-    X, _, y = make_table(1, n_rows=n_rows)
+class ScalesOfSums(Scales):
+    """The same where sums alone leave the agents."""
+
+    only_sums = True
+
+
+def weigh(n_rows, *, n_repeated=0, n_features=3, student=None, only_sums=False, **told):
+    X, _, y = make_table(1, n_rows=n_rows, n_features=n_features)
     rows = np.append(np.arange(n_rows), np.flatnonzero(np.isnan(y))[:n_repeated])
     owners = owners_of(1, n_rows, 2)
-    engine = Scales(list(make_shards(X[rows], y[rows], owners[rows]).values()), TASKS)
+    kind = ScalesOfSums if only_sums else Scales
+    engine = kind(list(make_shards(X[rows], y[rows], owners[rows]).values()), TASKS)
     engine.sizes = {}
-    train(engine, make_settings(seed=3, max_rounds=30, **told))
+    if told.pop("declared", False):
+        limits = {"lower": tuple(X.min(axis=0)), "upper": tuple(X.max(axis=0))}
+        told["scaling"] = RangeScaling(**limits, target_range=(np.nanmin(y), np.nanmax(y)))
+    training = train(engine, make_settings(seed=3, max_rounds=30, **told))
+    if student is not None:
+        distill(engine, training, StudentSettings(**student))
     return engine.sizes
 
 
@@ -137,7 +150,15 @@ ALL_KINDS = [
     {"tune": "evidence", "uncertainty": True, "scaling": "robust", "relevance": "evidence", "n_models": 3},
     {"tune": "loo", "n_models": 3},
     {"tune": "evidence", "n_repeated": 9},
+    {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")},
+    {"solver": "sums", "declared": True, "only_sums": True},
 ]
+CHOSEN_SIZES = [
+    {"tune": "evidence", "uncertainty": True, "n_models": 2, "effects": "pairs", "scaling": "robust"},
+    {"tune": "evidence", "uncertainty": True, "student": {"max_rules": 3}},
+    {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},
+]
+"""Kinds whose labels choose how large the model is: effects, and the conditions of short rules."""
 BY_ROUNDS = {"mix", "products"}
 """Arrays that grow with the rounds that acceleration remembers."""
 
@@ -151,8 +172,17 @@ def test_no_message_is_as_long_as_the_table(told):
         assert (max(sizes) <= MEMORY + 2) if key[-1] in BY_ROUNDS else (sizes == small[key]), key
 
 
+@pytest.mark.parametrize("told", CHOSEN_SIZES, ids=lambda told: "-".join(map(str, told.values())))
+def test_no_message_grows_with_the_table_where_labels_choose_the_size(told):
+    """Sixteen times the rows, with as many labels, make another model but none of another order of size."""
+    small, large = weigh(200, **told), weigh(3200, **told)
+    assert small.keys() == large.keys()
+    for key in large:
+        assert max(large[key]) <= 2 * max(small[key]) + 4, key
+
+
 def test_every_task_is_weighed():
-    weighed = {task for told in ALL_KINDS for task, _, _ in weigh(60, **told)}
+    weighed = {task for told in (*ALL_KINDS, *CHOSEN_SIZES) for task, _, _ in weigh(60, **told)}
     assert weighed | {"draw_ticket", "identify"} == set(TASKS)
 
 
