@@ -139,6 +139,8 @@ OTHER = {
     "n_nodes": 7,
     "n_models": 2,
     "relevance": "slopes",
+    "effects": "single",
+    "max_weights_per_label": 0.5,
     "ridge": 0.3,
     "tune": "loo",
     "uncertainty": True,

@@ -12,8 +12,8 @@ from dsfr.core.solve.cholesky import cholesky
 
 SUM_WEIGHT = 1e4
 """Weight, relative to the models' own, of the condition that shares sum to 1; what is missing is scaled away."""
-
-
+LEAST_HELD = 1e-8
+"""Relative to the models' own squares."""
 HELD = 10.0
 """Labels per model that equal shares weigh as much as."""
 
@@ -68,7 +68,9 @@ class LeftOut:
         m = len(self.moment)
         equal = np.full(m, 1.0 / m)
         best = min(self.mean_square(alone) for alone in np.eye(m))
-        hold = HELD * m * best + np.finfo(np.float64).tiny
+        # Models that agree and fit exactly would leave the shares open.
+        least = LEAST_HELD * float(np.trace(self.products)) / m + np.finfo(np.float64).tiny
+        hold = max(HELD * m * best, least)
         firm = SUM_WEIGHT * max(float(np.trace(self.products)) / m, hold)
         curvature = self.products + hold * np.eye(m) + firm
         factor = cholesky(curvature)
