@@ -43,7 +43,7 @@ def test_ranks_share_the_files_of_a_folder(folder):
 
 
 def test_a_checkpoint_resumes_to_the_same_model_and_refuses_others(folder):
-    kept = ("--checkpoint", folder / "kept")
+    kept = ("--method", "sfr-icr", "--checkpoint", folder / "kept")
     assert fit(folder, *kept).exit_code == 0
     before = dsfr.load(folder / "model.dsfr").predictor.weights
     again = fit(folder, *kept)
