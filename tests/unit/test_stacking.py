@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from dsfr.core.prediction.stacking import LeftOut, tempered_shares
+from dsfr.core.prediction.stacking import HELD, LeftOut, tempered_shares
 
 
 def left_out(Z, y):
@@ -36,7 +36,7 @@ def test_stacked_shares_minimise_the_held_back_error(seed, m):
     assert abs(shares.sum() - 1.0) < 1e-9
     assert (shares >= 0.0).all()
     equal = np.full(m, 1.0 / m)
-    hold = m * np.mean((y - Z @ equal) ** 2)
+    hold = HELD * m * np.mean((y[:, None] - Z) ** 2, axis=0).min()
 
     def loss(a):
         return np.sum((y - Z @ a) ** 2) + hold * np.sum((a - equal) ** 2)
@@ -44,6 +44,22 @@ def test_stacked_shares_minimise_the_held_back_error(seed, m):
     total = {"type": "eq", "fun": lambda a: a.sum() - 1.0}
     best = minimize(loss, equal, bounds=[(0.0, 1.0)] * m, constraints=total, method="SLSQP")
     assert loss(shares) <= best.fun * (1.0 + 1e-3)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 1e-12, 1e-8, 1e-4]), st.floats(1e-3, 1e3))
+def test_models_that_agree_and_make_hardly_an_error_share_nearly_all(seed, error, unit):
+    rng = np.random.default_rng(seed)
+    y = unit * rng.normal(size=60)
+    near = y + error * unit * rng.normal(size=60)
+    shares = left_out(np.stack([y + unit * rng.normal(size=60), near, near], axis=1), y).shares()
+    assert abs(shares.sum() - 1.0) < 1e-9
+    assert shares[0] < 1e-3
+    assert (shares >= 0.0).all()
+
+
+def test_models_without_an_error_have_equal_shares():
+    y = np.random.default_rng(0).normal(size=60)
+    np.testing.assert_allclose(left_out(np.stack([y, y, y], axis=1), y).shares(), np.full(3, 1.0 / 3.0))
 
 
 def test_a_model_that_predicts_perfectly_gets_nearly_all():

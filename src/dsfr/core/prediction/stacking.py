@@ -8,12 +8,11 @@ import numpy as np
 from scipy.optimize import nnls
 
 from dsfr.core.arrays import Array
-from dsfr.core.solve.cholesky import cholesky
 
 SUM_WEIGHT = 1e4
 """Weight, relative to the models' own, of the condition that shares sum to 1; what is missing is scaled away."""
-LEAST_HELD = 1e-8
-"""Relative to the models' own squares."""
+NO_ERROR = 1e-14
+"""Of the squared targets: squared errors below are rounding."""
 HELD = 10.0
 """Labels per model that equal shares weigh as much as."""
 
@@ -67,14 +66,18 @@ class LeftOut:
         """
         m = len(self.moment)
         equal = np.full(m, 1.0 / m)
+        errors = self.target_square - self.moment[:, None] - self.moment + self.products
+        typical = max(float(np.trace(errors)) / m, 0.0)
+        if typical <= NO_ERROR * self.target_square:
+            return equal
+        # Of shares that sum to 1, the average has the squared error a'Ea: least squares with a root of E. They need no
+        # factor of E + hold, which is singular where two models agree and one of them makes no error.
         best = min(self.mean_square(alone) for alone in np.eye(m))
-        # Models that agree and fit exactly would leave the shares open.
-        least = LEAST_HELD * float(np.trace(self.products)) / m + np.finfo(np.float64).tiny
-        hold = max(HELD * m * best, least)
-        firm = SUM_WEIGHT * max(float(np.trace(self.products)) / m, hold)
-        curvature = self.products + hold * np.eye(m) + firm
-        factor = cholesky(curvature)
-        target = np.linalg.solve(factor.T, self.moment + hold * equal + firm)
-        found = nnls(factor, target)[0]
+        hold = HELD * m * best / typical
+        values, vectors = np.linalg.eigh(errors / typical)
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        firm = np.sqrt(SUM_WEIGHT * max(1.0, hold))
+        A = np.concatenate([root, np.sqrt(hold) * np.eye(m), np.full((1, m), firm)])
+        found = nnls(A, np.concatenate([np.zeros(m), np.sqrt(hold) * equal, [firm]]))[0]
         shares: Array = found / found.sum()
         return shares
