@@ -15,6 +15,7 @@ from tests.tables import SumsAlone, make_settings, make_table
 
 PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
 COUNTED = {"cluster_rows": "nearest", "membership_exponent": 1.0}
+EFFECTS = {"tune": "evidence", "uncertainty": True, "scaling": "robust", "n_models": 2, "effects": "pairs"}
 EVERY_KIND = [
     {},
     {"solver": "admm"},
@@ -53,6 +54,10 @@ EVERY_KIND = [
     {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},
     {"tune": "evidence", "uncertainty": True, "membership": "bell", "student": {"max_rules": 2}},
     {"tune": "evidence", "uncertainty": True, "repeated": True, "scaling": "robust", "student": {"max_rules": 2}},
+    EFFECTS,
+    {"tune": "loo", "n_models": "auto", "effects": "single"},
+    {"tune": "evidence", "uncertainty": True, "n_models": 0, "effects": "pairs", "repeated": True},
+    {**EFFECTS, "student": {"max_rules": 3}},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6

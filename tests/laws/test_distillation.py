@@ -86,6 +86,6 @@ def test_intervals_of_the_student_hold_new_targets():
     for seed in range(8):
         X, y, known = table(seed, n=600, n_labels=60)
         model = RuleRegressor(teacher=teacher(), random_state=0).fit(X, known)
-        low, high = model.predict_interval(X[60:], coverage=0.9).T
+        low, high = model.predict_interval(X[60:], coverage=0.9)
         held, n = held + np.sum((low <= y[60:]) & (y[60:] <= high)), n + 540
     assert 0.85 <= held / n <= 0.97

@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsfr.core.distillation.tree import rules_of
 from dsfr.core.features.bases import BASES, basis_of
+from dsfr.core.features.effects import Effects
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.mixture import Member, Mixture, Scores
+from tests.test_effect_members import effects_of
 from tests.test_explain import average_of, model_of, predictor_of, rows_of
+from tests.test_rule_card import random_tree
 
 seeds = st.integers(0, 10_000)
 
@@ -20,8 +25,14 @@ def predictor_with(seed, kind):
     predictor = predictor_of(seed)
     if kind is Rules:
         return predictor
-    nodes = Wavelets.draw(4, 3, np.random.default_rng(seed))
-    return replace(predictor, basis=nodes, weights=predictor.weights[:4], shares=np.empty(0))
+    rng = np.random.default_rng(seed)
+    others = {
+        Wavelets: lambda: Wavelets.draw(4, 3, rng),
+        Effects: lambda: effects_of(seed),
+        LinguisticRules: lambda: rules_of(random_tree(rng, 4, 3), 3),
+    }
+    basis = others[kind]()
+    return replace(predictor, basis=basis, weights=rng.standard_normal(basis.n_outputs), shares=np.empty(0))
 
 
 @given(seed=seeds, kind=st.sampled_from(BASES), fast=st.booleans())
@@ -41,7 +52,7 @@ def test_a_basis_is_read_back_from_its_arrays_among_others(seed, kind):
         np.testing.assert_array_equal(array, same)
     assert found.locations.shape == found.scales.shape
     assert found.n_outputs == found.features(np.zeros((1, 3))).shape[1]
-    assert found.n_rules == (len(found.locations) if kind is Rules else 0)
+    assert found.n_rules == (len(found.locations) if kind in (Rules, LinguisticRules) else 0)
 
 
 def test_arrays_of_no_basis_are_refused():

@@ -18,7 +18,7 @@ from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array
-from dsfr.training.tasks.fields import BASIS, COUNT, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.fields import BASIS_OR_EFFECTS, COUNT, MIXTURE_WITH_FACTORS, SCORE
 from dsfr.training.tasks.messages import pack, scalar
 from dsfr.training.tasks.registry import task
 from dsfr.training.tasks.semidefinite import GRAM
@@ -116,7 +116,7 @@ def mixture_message(
 def base_message(broadcast: Bundle, number: int) -> Bundle:
     """One rule base of a `mixture_message`, with what all have in common."""
     common = ("low", "high", "target_mean", "target_scale")
-    own = (*BASIS, "weights", "factor", "noise")
+    own = (*BASIS_OR_EFFECTS, "weights", "factor", "noise")
     arrays = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
     return {name: broadcast[name] for name in common} | arrays
 

@@ -82,12 +82,18 @@ EFFECTS: Fields = {
 }
 """Effects of single features and of pairs."""
 BASIS: Fields = {
-    **EFFECTS,
     "dilations": optional(array("h", "d", rules=(above(0.0), within(0.0, 1.0)))),
     "translations": replace(array("h", "d", rules=(within(0.0, 1.0),)), beside="dilations"),
+    "centers": replace(CENTERS, unless=("dilations",)),
+    "widths": replace(WIDTHS, unless=("dilations",)),
+    "membership": replace(MEMBERSHIP, beside="centers"),
+}
+"""Rules, or wavelets instead."""
+BASIS_OR_EFFECTS: Fields = {
+    **BASIS,
+    **EFFECTS,
     "centers": replace(CENTERS, unless=("dilations", "knots")),
     "widths": replace(WIDTHS, unless=("dilations", "knots")),
-    "membership": replace(MEMBERSHIP, beside="centers"),
 }
 """Rules, or wavelets or effects instead."""
 VARIATION: Fields = {"variation": optional(whole(0, MOST_MODELS))}

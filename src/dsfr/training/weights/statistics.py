@@ -11,7 +11,7 @@ from dsfr.training.penalties import NO_PENALTY, penalty_in
 from dsfr.training.scaling.survey import KEPT_SCALING
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array
-from dsfr.training.tasks.fields import SCORE, STATISTICS, problem_fields
+from dsfr.training.tasks.fields import BASIS_OR_EFFECTS, SCORE, STATISTICS, problem_fields
 from dsfr.training.tasks.messages import pack_statistics, scaling_ranges, unpack_basis
 from dsfr.training.tasks.registry import remember, task
 
@@ -25,7 +25,7 @@ remember(__name__, {"root": array("p", "p")})
     stage="statistics",
     reveals="Everything the model depends on: `A = H'H`, the Gram matrix of the penalty, `b = H'y`. With fewer labels "
     "than weights, nearly the labelled rows.",
-    broadcast=problem_fields({}),
+    broadcast=problem_fields(BASIS_OR_EFFECTS),
     contributes=STATISTICS,
     needs=KEPT_SCALING,
 )
