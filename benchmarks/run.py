@@ -34,8 +34,8 @@ NAMES = (
     "clusters",
     "torture",
 )
-SUMMARIES = ("accuracy_design", "accuracy_judged")
-"""Written by the benchmark of accuracy beside its whole output."""
+SUMMARIES = ("accuracy_design", "accuracy_judged", "readable_design", "readable_judged")
+"""Written from the scores of the benchmark of accuracy: `readable_*` with `python -m benchmarks.readable`."""
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 

@@ -413,9 +413,9 @@ def test_an_interrupted_command_ends_at_once_and_leaves_no_trace(table, tmp_path
     work = tmp_path / "work"
     work.mkdir()
     (work / "m.dsfr").write_text("old")
-    patched = {"training": "dsfr.training.scaling.survey, 'first_look'", "writing": "os, 'fsync'"}[moment]
+    patched = {"training": "dsfr.training.scaling.robust, 'first_look'", "writing": "os, 'fsync'"}[moment]
     code = f"""
-import os, sys, time, unittest.mock, dsfr.training.scaling.survey
+import os, sys, time, unittest.mock, dsfr.training.scaling.robust
 from dsfr.cli import main
 def hang(*_):
     print("ready", os.listdir("."), flush=True)

@@ -226,7 +226,7 @@ def test_more_agents_than_partitions_and_unknown_engines_are_refused(frame):
 def test_the_command_trains_on_the_cluster_at_an_address(client, frame, tmp_path):
     for number in range(3):
         frame.iloc[number::3].to_parquet(tmp_path / f"site-{number}.parquet", index=False)
-    files = [str(tmp_path / "site-*.parquet"), "--target", "y", "--solver", "few-rounds", "-o"]
+    files = [str(tmp_path / "site-*.parquet"), "--target", "y", "--method", "sfr-icr", "--solver", "few-rounds", "-o"]
     models = {name: tmp_path / name for name in ("dask", "in-process")}
     address = ["--scheduler", client.scheduler.address]
     for name, path in models.items():

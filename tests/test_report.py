@@ -127,7 +127,7 @@ def test_the_page_shows_intervals_and_their_coverage(browser, tmp_path):
         value = float(page.find_element("id", "prediction").get_attribute("data-value"))
         half = model.half_width(coverage)
         assert (low, high) == (pytest.approx(value - half, rel=1e-3), pytest.approx(value + half, rel=1e-3))
-    assert "holds 100.0% of them" in column(page, "#fit-hint")[0]
+    assert "90% intervals hold 100.0% of them" in column(page, "#fit-hint")[0]
 
 
 def test_sliders_move_the_prediction(browser, trained, tmp_path):

@@ -167,7 +167,7 @@ def test_rules_are_true_alone_and_lines_pass_through_the_mean_of_their_rows():
     outputs = np.einsum("nk,nk->k", strengths, values) / strengths.sum(axis=0)
     np.testing.assert_allclose(outputs, means, atol=0.05 * taught.std())
     np.testing.assert_allclose(model.rules_.outputs, outputs, rtol=1e-6)
-    # Prices are parts of the teacher's error, which may be tiny: what the strongest rule alone adds is told in variances.
+    # Prices are parts of the teacher's error, which may be tiny: what the strongest rule adds is measured in variances.
     strongest = values[np.arange(len(X)), strengths.argmax(axis=1)]
     distance, alone = (np.mean((found - taught) ** 2) / taught.var() for found in (model.predict(X), strongest))
     assert alone - distance < 0.002

@@ -54,10 +54,23 @@ def run_mpi(*arguments):
 def test_the_command_takes_a_policy_and_names_what_it_refuses(folder, engine, run):
     code, output = run(*FIT, "--engine", engine, "--policy", "default")
     assert code == 0, output
-    assert load("model.dsfr").training["n_labeled"] == 90
+    model = load("model.dsfr")
+    assert (model.is_student, model.training["n_labeled"]) == (False, 90)
     code, output = run(*FIT, "--engine", engine, "--policy", "tight.toml")
     assert code != 0
     assert "max_weights_per_label is 0.1" in " ".join(output.split())
+
+
+def test_policies_refuse_short_rules_and_the_usual_method_needs_no_policy_to_take_ranges(folder):
+    code, output = run_here(*FIT, "--engine", "in-process", "--policy", "default", "--method", "rules")
+    assert code != 0
+    assert "is refused by policy rule" in " ".join(output.split())
+    assert not Path("model.dsfr").exists()
+    code, output = run_here(*FIT, "--engine", "in-process")
+    assert code == 0, output
+    model = load("model.dsfr")
+    assert model.is_student
+    assert model.training["n_labeled"] == 90
 
 
 def test_a_policy_needs_ranges_for_every_column(folder):

@@ -69,7 +69,7 @@ def test_a_read_only_folder_is_named_before_any_work(folder, record_property):
 def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder):
     fit = ["fit", folder / "sites", "--engine", "in-process", "--target", "y", "--max-rounds", "8"]
     assert run(*fit, "-o", folder / "whole.dsfr").exit_code == 0
-    with small_disk(folder / "small", 256) as small:
+    with small_disk(folder / "small", 2048) as small:
         kept = [*fit, "--checkpoint", small / "kept", "-o", folder / "new.dsfr", "--resume"]
         (small / "room").write_bytes(bytes(16_000))
         filler = fill(small)

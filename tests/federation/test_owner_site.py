@@ -25,7 +25,9 @@ needs_cryptography()
 
 
 def plan_of(**options):
-    return fit_plan(FitOptions(**{"target": "y", "rules": 3, "solver": "sums", **options}), FEATURES, RANGES)
+    return fit_plan(
+        FitOptions(**{"target": "y", "method": "sfr-icr", "rules": 3, "solver": "sums", **options}), FEATURES, RANGES
+    )
 
 
 def in_process(X, y, n_owners, **params):

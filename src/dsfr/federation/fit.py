@@ -15,7 +15,7 @@ from dsfr.federation.owner_site import plan_digest
 from dsfr.federation.roster import Roster
 from dsfr.io.agent_files import Columns
 from dsfr.model.model import Model
-from dsfr.pipeline.options import FitOptions, make_estimator
+from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
 from dsfr.training import RangeScaling, Settings
 
 SAVE_EVERY = 10
@@ -34,7 +34,7 @@ def federated_fit(plan: Mapping[str, Any], roster: Roster, ask: Ask, run: str, c
     """Train over the owners of a roster; a fit of the same plan that was interrupted is resumed."""
     columns = Columns.from_json(plan["columns"])
     estimator = make_estimator(FitOptions(**plan["options"]), None)
-    estimator.set_params(scaling=RangeScaling(**plan["ranges"]))
+    declare_ranges(estimator, RangeScaling(**plan["ranges"]))
     folder = checkpoints / plan_digest(plan)
 
     def make_engine(settings: Settings) -> Any:

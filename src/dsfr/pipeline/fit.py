@@ -19,7 +19,7 @@ from dsfr.io.files import column_names, find_files
 from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
 from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
-from dsfr.pipeline.options import FitOptions, make_estimator
+from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
 from dsfr.pipeline.processes import Processes
 from dsfr.training import RangeScaling
 from dsfr.training.fit_report import FitReport
@@ -74,7 +74,7 @@ def fit_model(
 def _declare_ranges(estimator: Any, options: FitOptions, features: Sequence[str]) -> None:
     """Give the estimator the ranges of a file, if the options name one."""
     if options.ranges is not None:
-        estimator.set_params(scaling=read_ranges(options.ranges, features, options.target))
+        declare_ranges(estimator, read_ranges(options.ranges, features, options.target))
 
 
 def read_ranges(path: str | Path, features: Sequence[str], target: str) -> RangeScaling:

@@ -9,6 +9,7 @@ from typing import Any
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.estimators import AutoSFRRegressor, RuleRegressor
 from dsfr.estimators.methods import METHODS
+from dsfr.training import RangeScaling
 
 NODES_PER_RULE = 20
 """Hidden wavelets for each rule asked for: five rules stand for LapWNN's usual hundred nodes."""
@@ -96,6 +97,11 @@ def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | 
     if options.method == RULES and not (set(given) - set(OF_STUDENT)):
         estimator.set_params(teacher=None)  # the usual one, which a model file need not describe
     return estimator
+
+
+def declare_ranges(estimator: Any, ranges: RangeScaling) -> None:
+    """Scale by declared ranges; of `RuleRegressor`, it is the teacher that scales."""
+    estimator.set_params(**{"teacher__scaling" if isinstance(estimator, RuleRegressor) else "scaling": ranges})
 
 
 def _usual(method: str, paper: bool = False) -> Any:

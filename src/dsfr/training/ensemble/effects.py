@@ -16,7 +16,7 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
-from dsfr.core.solve.cholesky import cholesky, solve_factored
+from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
 from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
@@ -101,10 +101,24 @@ def _trained(settings: Settings, effects: Effects, total: Statistics) -> Base | 
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
-    precision = 1.0 / variances
+    precision = _solvable(total.gram, 1.0 / variances)
     weights = solve_factored(cholesky(total.gram + np.diag(precision)), total.moment)
     tuned = Tuned(0.0, 0.0, found.noise, found.log_evidence)
     return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision)
+
+
+def _solvable(gram: Array, precision: Array) -> Array:
+    """The precisions, or the first of 10, 100, ... times them with which the system can be solved.
+
+    Labels without noise speak for hardly any prior, and the evidence does not notice that the system became singular.
+    """
+    while True:
+        try:
+            cholesky(gram + np.diag(precision))
+        except SingularSystemError:
+            precision = 10.0 * precision
+        else:
+            return precision
 
 
 def _part(effects: Effects, n_products: int) -> Effects:
