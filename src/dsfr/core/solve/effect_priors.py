@@ -2,7 +2,8 @@
 
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves
 ``r_j + c_j``, both plus a parameter of all single effects; a product has the sum of those of its two terms, plus a
-parameter of all products. The labels choose all of them by evidence, which is automatic relevance determination.
+parameter of all products. The constant has the
+prior variance 1: targets have mean 0. The labels choose all of them by evidence, which is automatic relevance determination.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsfr.core.arrays import Array, IntArray
+from dsfr.core.arrays import IntArray
 from dsfr.core.features.effects import Effects
 from dsfr.core.solve.prior_variances import VariancePrior
 
@@ -19,8 +20,6 @@ LOG_RELEVANCE = (-2.0, 2.5)
 LOG_CURVATURE = (-1.0, 2.0)
 LOG_SINGLE, LOG_PRODUCT = (0.0, 1.5), (-1.0, 1.5)
 """Mean and deviation of the priors of the parameters, in units of the noise."""
-LOG_CONSTANT = 0.0
-"""Log prior variance of the constant; targets have mean 0."""
 
 
 def single_effects(n_features: int, n_curves: int) -> IntArray:
@@ -81,13 +80,3 @@ def effect_sizes(n_features: int, n_labeled: float, most: int) -> EffectSizes:
     left = most - 1 - n_features * (1 + n_curves)
     product_terms = next((terms for terms in (3, 2, 1) if n_pairs and terms**2 * n_pairs <= left), 0)
     return EffectSizes(2 * n_curves + 3, n_curves, min(product_terms, n_curves + 1))
-
-
-def bend_relevance(logs: Array, n_features: int) -> Array:
-    """How much of the prior variance bends along each feature, by curves and products; relative to the most."""
-    relevance, curvature = np.exp(logs[:n_features]), np.exp(logs[n_features : 2 * n_features])
-    single, product = np.exp(logs[-2]), np.exp(logs[-1])
-    whole = relevance * (1.0 + curvature)
-    bends = single * relevance * curvature + product * whole * (whole.sum() - whole)
-    relative: Array = np.sqrt(bends / max(float(bends.max()), np.finfo(np.float64).tiny))
-    return relative

@@ -35,15 +35,12 @@ NEGLIGIBLE = 1e-2
 """Of the noise, over all labels: effects whose prior variance adds less are left out."""
 
 
-def agree_effects(engine: Engine, settings: Settings, population: Population) -> tuple[list[Base], Array | None]:
-    """Sums of single effects, and of single effects and products; and how much the target bends along each feature.
-
-    None if the labels do not vary.
-    """
+def agree_effects(engine: Engine, settings: Settings, population: Population) -> list[Base]:
+    """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
     allowed = settings.most_weights(population.target.n)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
-        return [], None
+        return []
     dictionary = _dictionary(engine, settings, population, most)
     target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
     total = unpack_statistics(engine.sum("statistics", {**dictionary.arrays(), **pack(population.ranges), **target}))
@@ -51,7 +48,7 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
     if len(dictionary.pairs) and settings.effects == "pairs":
         trained.append(_trained(settings, dictionary, total))
-    return [base for base in trained if base is not None], None
+    return [base for base in trained if base is not None]
 
 
 def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> Effects:

@@ -39,7 +39,7 @@ MOST_WEIGHTS = 500
 """More rules are not tried where their number is left open and they would need more weights."""
 RULE_OPTIMISM = 1.2
 """Typical factor by which leave-one-out errors of rule bases are too small, because relevance and ridge saw all labels.
-Measured on the design tables of benchmarks/tables; for effects it is estimated table by table."""
+Chosen on the design tables of benchmarks/tables; for effects it is estimated table by table."""
 RELEVANCE_STEPS = 3
 """Rule bases of the same kind until the relevances of a single model have settled."""
 
@@ -49,8 +49,8 @@ def agree_bases(
 ) -> tuple[list[Base], Weighed]:
     """Members and their shares in the average of their predictions."""
     trained: list[Base] = []
-    effects, bends = agree_effects(engine, settings, population)
-    curvature = agree_polynomial(engine, settings, population) if bends is None else bends
+    effects = agree_effects(engine, settings, population)
+    curvature = agree_polynomial(engine, settings, population)
     for step in _steps(settings, population, trained):
         variation = Variation(len(trained), _stretch(settings, trained, curvature))
         trained.append(_agree_base(engine, step, population, variation, observe))
