@@ -2,8 +2,8 @@
 
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves
 ``r_j + c_j``, both plus a parameter of all single effects; a product has the sum of those of its two terms, plus a
-parameter of all products. The constant has the
-prior variance 1: targets have mean 0. The labels choose all of them by evidence, which is automatic relevance determination.
+parameter of all products. The constant has the prior variance 1: targets have mean 0. The labels choose all parameters
+by evidence, which is automatic relevance determination.
 """
 
 from __future__ import annotations
