@@ -25,6 +25,7 @@ def fitted():
 
 @pytest.fixture(autouse=True)
 def closed():
+    plt.close("all")  # figures of tests that ran before in the same process
     yield
     plt.close("all")
 
@@ -51,6 +52,7 @@ def test_every_plot_draws_on_the_axes_given_and_returns_them(fitted):
         ax = plt.subplots()[1]
         assert drawn(draw(ax)) is ax
         assert draw(None) is not ax
+        plt.close("all")
 
 
 @pytest.mark.parametrize(("n_rules", "named"), [(5, 5), (40, 40), (100, 0)])
