@@ -62,7 +62,8 @@ class RuleRegressor(DistributedRegressor):
     teacher_ : AutoSFRRegressor or SFRRegressor
         The trained teacher.
     complexity_ : dict
-        Rules, conditions, terms of lines, words; coverage of the rules, overlap, fidelity and price.
+        Rules, conditions, terms of lines, words and how distinguishable these are; coverage of the rules, overlap,
+        fidelity and price.
     curve_ : list of dict
         For every number of rules: distance to the teacher (mean square, in variances of the target), expected price,
         and leave-one-out error on the labels.
