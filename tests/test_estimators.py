@@ -419,7 +419,7 @@ def test_score_ignores_unlabelled_rows(table):
     assert model.score(X, y, sample_weight=weight) == pytest.approx(
         model.score(X[labeled], truth[labeled], sample_weight=weight[labeled])
     )
-    with pytest.raises(ValueError, match="score needs labelled rows"):
+    with pytest.raises(ValueError, match="score needs at least two labelled rows"):
         model.score(X, np.full(len(y), np.nan))
 
 

@@ -21,9 +21,10 @@ from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
 from dsfr.estimators.engines import Dask
+from dsfr.estimators.label_weights import relative_weights, weighted_labels
 from dsfr.estimators.parameters import ComponentEstimator, drawn_state, training_seed
 from dsfr.estimators.training_warnings import training_warnings
-from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
+from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, mean_weight, predict_lazily
 from dsfr.model.explanation import Explanation, PredictionExplanation
 from dsfr.model.model import Interval, Model
 from dsfr.model.record import record
@@ -39,7 +40,7 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
 
     fit_report_: FitReport
 
-    def fit(self, X: Any, y: Any = None, agents: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, agents: Any = None, sample_weight: Any = None) -> Self:
         """Train on labelled and unlabelled rows.
 
         Parameters
@@ -51,23 +52,33 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
             Targets; NaN marks an unlabelled row. With ``engine="dask"``, X is a dask data frame and y a dask series.
         agents : array-like of shape (n,), default=None
             Who owns each row. Left out, rows are split at random over ``n_agents``.
+        sample_weight : array-like of shape (n,), default=None
+            How often the label of each row counts; a label of weight 0 is none. Rows without a label need a number
+            that is not used: clusters and penalties count every row once. Where labels choose (``tune``,
+            ``uncertainty``), weights are relative: they are divided by their mean. With ``engine="dask"``, a dask
+            series.
         """
         where = self.component("engine")
         self._random_state = drawn_state(self.random_state)
         if where.takes_dask_frames:
-            return self._fit_frames(where, X, y, agents)
+            return self._fit_frames(where, X, y, agents, sample_weight)
         if is_lazy(X):
             raise ValueError(f'X is a dask data frame: train with {type(self).__name__}(engine="dask")')
         watch = Stopwatch()
         with watch.stage("reading"):
-            settings, shards = self._scanned(X, y, agents) if is_scan(X) else self._checked(X, y, agents)
+            read = self._scanned if is_scan(X) else self._checked
+            settings, shards = read(X, y, agents, sample_weight)
         engine = where.engine(shards, watch.around(TASKS), settings.seed, gossip=settings.solver.gossips)
         return self._train_over(engine, settings, list(shards), watch)
 
-    def _fit_frames(self, where: Dask, X: Any, y: Any, agents: Any) -> Self:
+    def _fit_frames(self, where: Dask, X: Any, y: Any, agents: Any, sample_weight: Any) -> Self:
         if agents is not None:
             raise ValueError('agents does not go with engine="dask", whose partitions are the agents: leave it out')
-        shards = lazy_shards(X, y, checked_count(self.n_agents))
+        self._weight_unit = 1.0
+        if sample_weight is not None and self._settings(0).takes_relative_weights:
+            self._weight_unit = mean_weight(y, sample_weight, where.client)
+            sample_weight = sample_weight / self._weight_unit
+        shards = lazy_shards(X, y, checked_count(self.n_agents), sample_weight)
         with lazy_engine(shards, where.client, where.policy) as engine:
             return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
 
@@ -155,13 +166,17 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         return rows
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 on the labelled rows; rows with a NaN target do not count."""
+        """R^2 on the labelled rows; rows with a NaN target or a weight of 0 do not count."""
         y = column_or_1d(as_targets(y))
-        check_consistent_length(X, y, sample_weight)
+        y, weights = weighted_labels(y, sample_weight)
+        check_consistent_length(X, y)
         labeled = ~np.isnan(y)
-        if not labeled.any():
-            raise ValueError("score needs labelled rows: every target in y is NaN")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+        if labeled.sum() < 2:
+            raise ValueError(
+                f"score needs at least two labelled rows, got {labeled.sum()} of {len(y)}: in cross-validation take "
+                "cv=dsfr.LabeledKFold(), which has labelled rows in every test fold"
+            )
+        weight = None if weights is None else weights[labeled]
         predictions = np.asarray(self.predict(X))[labeled]
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
@@ -191,16 +206,21 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
     def _settings(self, seed: int) -> Settings:
         raise NotImplementedError
 
-    def _checked(self, X: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+    def _checked(self, X: Any, y: Any, agents: Any, sample_weight: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from arrays."""
         X, y = self._check_training_data(X, y)
+        y, weights = weighted_labels(y, sample_weight)
         seed, self._owners_given = training_seed(self._random_state), agents is not None
         settings = self._settings(seed)
+        relative = relative_weights(y, weights) if settings.takes_relative_weights else (weights, 1.0)
+        weights, self._weight_unit = relative
         owners = self._owners(agents, len(y), seed)
-        return settings, make_shards(with_dtype(X, dtype_of(self.precision)), y, owners)
+        return settings, make_shards(with_dtype(X, dtype_of(self.precision)), y, owners, weights)
 
-    def _scanned(self, rows: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+    def _scanned(self, rows: Any, y: Any, agents: Any, sample_weight: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from files."""
+        if sample_weight is not None:
+            raise ValueError("sample_weight does not go with a scan, whose rows are in files: give X and y as arrays")
         if y is not None or agents is not None:
             raise ValueError("a scan has its targets and owners in its columns: leave out y and agents")
         settings = self._settings(training_seed(self._random_state))

@@ -118,7 +118,7 @@ def _train_single(
         history=history,
         unconverged=tuple(stage for stage, done in stages if not done),
         n_samples=int(population.n_samples),
-        n_labeled=int(population.target.n),
+        n_labeled=int(population.n_labeled),
         tuned=found.tuned,
         odd_target=population.odd_target,
     )
@@ -144,7 +144,7 @@ def _train_mixture(
         history=history,
         unconverged=tuple(stage for stage, converged in done.items() if not converged),
         n_samples=int(population.n_samples),
-        n_labeled=int(population.target.n),
+        n_labeled=int(population.n_labeled),
         tuned=strongest.tuned,
         odd_target=population.odd_target,
         optimism=weighed.optimism,
