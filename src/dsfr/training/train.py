@@ -19,6 +19,7 @@ from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.duplicates import duplicates
 from dsfr.training.ensemble import calibration, rule_bases
 from dsfr.training.ensemble.members import Base
+from dsfr.training.label_sums import LabelSums
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
@@ -51,6 +52,8 @@ class Training:
     """Factor by which leave-one-out errors are too small, because what was chosen saw all labels."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
+    sums: LabelSums | None = None
+    """Sums over labels to which more can be added; None if the solver does not sum them."""
     ending: str = "converged"
     """What `termination` says if no stage ended at ``max_rounds``."""
 
@@ -121,6 +124,7 @@ def _train_single(
         n_labeled=int(population.n_labeled),
         tuned=found.tuned,
         odd_target=population.odd_target,
+        sums=LabelSums.of([found], population),
     )
 
 
@@ -148,6 +152,7 @@ def _train_mixture(
         tuned=strongest.tuned,
         odd_target=population.odd_target,
         optimism=weighed.optimism,
+        sums=LabelSums.of([base.found for base in trained], population),
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )

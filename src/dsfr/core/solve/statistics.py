@@ -88,6 +88,27 @@ class Statistics:
             self.target_square + other.target_square,
         )
 
+    @property
+    def target_mean(self) -> float:
+        """Mean of the targets, each counted as often as its weight says."""
+        return self.target_sum / self.n_labeled
+
+    @property
+    def target_deviation(self) -> float:
+        """Population standard deviation of the targets; 1 for constant ones, so that dividing by it is safe."""
+        variance = self.target_square / self.n_labeled - self.target_mean**2
+        return float(variance**0.5) if variance > 0.0 else 1.0
+
+    def with_targets(self, factor: float, shift: float) -> Statistics:
+        """The same sums for targets ``factor y + shift``."""
+        square = factor**2 * self.target_square + 2.0 * factor * shift * self.target_sum + shift**2 * self.n_labeled
+        return replace(
+            self,
+            moment=factor * self.moment + shift * self.feature_sum,
+            target_sum=factor * self.target_sum + shift * self.n_labeled,
+            target_square=max(square, 0.0),
+        )
+
     def mapped(self, matrix: Array) -> Statistics:
         """The same sums for weights ``u`` with ``w = matrix u``; the matrix is square."""
         return replace(
