@@ -118,7 +118,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         # Files of estimators (skops) hold dictionaries with text as keys alone: entries know their task and verb.
-        return {"names": list(self.names), "entries": list(self.entries.values()), "seconds": self.seconds}
+        return {"names": tuple(self.names), "entries": list(self.entries.values()), "seconds": self.seconds}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.names, self.seconds = state["names"], state["seconds"]
