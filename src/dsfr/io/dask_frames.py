@@ -65,7 +65,7 @@ def lazy_shards(X: Any, y: Any, n_agents: int, weights: Any = None) -> dict[str,
 
 def mean_weight(y: Any, weights: Any, client: Any = None) -> float:
     """Mean weight of the labels of all partitions; 1 if there are none."""
-    mean = weights.where(y.notna() & (weights > 0.0)).mean()
+    mean = weights.where(~y.isna() & (weights > 0.0)).mean()
     found = float(mean.compute() if client is None else client.compute(mean).result())
     return found if np.isfinite(found) else 1.0
 
