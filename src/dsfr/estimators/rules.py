@@ -154,6 +154,19 @@ class RuleRegressor(DistributedRegressor):
         edits = None if self.edits is None else {name: dict(entry) for name, entry in self.edits.items()}
         return stored | {"teacher": teacher, "edits": edits}
 
+    def update(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Not possible: rules are distilled from the teacher on all rows of the training, which are not kept.
+
+        Raises
+        ------
+        NotImplementedError
+            Always. ``teacher_.update(X, y)`` gives the teacher more labels; `fit` makes new rules.
+        """
+        raise NotImplementedError(
+            "RuleRegressor cannot be updated: its rules are made from the teacher's predictions of all rows, which are "
+            "not kept. Call fit with all rows, or teacher_.update(X, y) for a model that predicts with the new labels"
+        )
+
     def _record(self) -> dict[str, Any]:
         check_is_fitted(self, "model_")
         return dict(self.model_.training["student"])
@@ -193,10 +206,11 @@ class RuleRegressor(DistributedRegressor):
         super()._keep(training, settings)
         self.teacher_ = self._checked_teacher()
         kept = ("agents_", "present_", "ledger_", "fit_report_", "n_features_in_", "feature_names_in_")
-        for name in (*kept, "_owners_given", "_target_name", "_random_state"):
+        for name in (*kept, "_owners_given", "_target_name", "_random_state", "_weight_unit"):
             if hasattr(self, name):
                 setattr(self.teacher_, name, getattr(self, name))
         self.teacher_._keep(training, settings)
+        self.sums_ = None  # those of the teacher, which has them
         del self._student
 
     def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:

@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-2
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> list[Base]:
     """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
-    allowed = settings.most_weights(population.target.n)
+    allowed = settings.most_weights(population.n_labeled)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
         return []
@@ -54,7 +54,7 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
 def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> Effects:
     """All effects that are tried."""
     d = len(population.ranges.low)
-    sizes = effect_sizes(d, population.target.n, most)
+    sizes = effect_sizes(d, population.n_labeled, most)
     knots, ranks = _distribution(engine, population).knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)
     n_terms = sizes.product_terms if settings.effects == "pairs" else 0
