@@ -52,6 +52,13 @@ class AutoSFRRegressor(SFRRegressor):
         As in `SFRRegressor`; a number needs ``tune=None``.
     tune : {"evidence", "loo", None}, default="evidence"
         As in `SFRRegressor`; several models need it.
+    target : {"auto", "log", None}, default="auto"
+        "auto": a positive target is learnt as its logarithm where that has clearly more evidence, with the Jacobian of
+        the transformation, and a smaller squared leave-one-out error on the target's own scale (members of effects
+        decide; without them targets are learnt as they are). Predictions are held at most one standard deviation
+        beyond the labels, at 0 where labels start near it, and within 0 and 1 where these are shares. "log": always
+        the logarithm. None: targets as they are, and predictions without limits. Predictions are means on the
+        target's own scale in any case.
     scaling : RangeScaling, RobustScaling or {"range", "robust"}, default="robust"
         As in `SFRRegressor`.
     uncertainty : bool, default=True
@@ -102,6 +109,7 @@ class AutoSFRRegressor(SFRRegressor):
         unlabeled: str | UnlabeledPenalty | None = "auto",
         ridge: float | None = None,
         tune: str | None = "evidence",
+        target: str | None = "auto",
         scaling: str | Scaling = "robust",
         uncertainty: bool = True,
         n_agents: int = 1,
@@ -130,3 +138,4 @@ class AutoSFRRegressor(SFRRegressor):
         self.relevance = relevance
         self.effects = effects
         self.max_weights_per_label = max_weights_per_label
+        self.target = target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -267,7 +268,10 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
             self.tuned_ = _tuned(training, settings)
         if training.copies:
             copies = training.copies.items()
-            self.agent_models_ = {name: self._model(Mixture.of(copy), training, settings) for name, copy in copies}
+            self.agent_models_ = {
+                name: self._model(replace(Mixture.of(copy), link=training.mixture.link), training, settings)
+                for name, copy in copies
+            }
 
     def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:
         tuned = {"tuned": _tuned(training, settings)} if settings.tune else {}

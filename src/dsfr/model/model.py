@@ -80,9 +80,7 @@ class Model:
     def interval(self, X: Any, coverage: float = 0.9) -> Interval:
         """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
         self.half_width(coverage)
-        rows = as_matrix(X, self.feature_names)
-        middle, half = self.predict_rows(rows), self.mixture.half_widths(rows, coverage)
-        return Interval(middle - half, middle + half)
+        return Interval(*self.mixture.interval(as_matrix(X, self.feature_names), coverage))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
         """Whether each row lies where the model has seen data; beyond, predictions are held at the border.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
-from dsfr.core.scaling.affine import Ranges
+from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 
 Batch: TypeAlias = tuple[Array, Array]
 """Features, unscaled, and targets with NaN where unlabelled, of consecutive rows."""
@@ -114,6 +114,19 @@ class LimitedRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
+class LogRows(OfRows):
+    """Rows of another source with the logarithms of their targets."""
+
+    rows: Rows
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows; the logarithm of a target that is not positive is the lowest number there is."""
+        for X, y in self.rows.batches():
+            positive = np.where(y > 0.0, y, 1.0)
+            yield X, np.where(y > 0.0, np.log(positive), np.where(np.isnan(y), np.nan, -LARGEST_FLOAT))
+
+
+@dataclass(frozen=True, slots=True)
 class DistinctRows(OfRows):
     """Rows of another source without some that are duplicates of others, `LIMITED_ROWS` or a few more at a time."""
 
@@ -171,7 +184,7 @@ def collect(rows: Rows) -> Batch:
     if isinstance(rows, ArrayRows):
         return rows.X, rows.y
     source = rows
-    while isinstance(source, LimitedRows | DistinctRows):
+    while isinstance(source, LimitedRows | DistinctRows | LogRows):
         source = source.rows
     if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
         raise ValueError(

@@ -57,6 +57,7 @@ class Settings(Component):
         None,
         number(0, "a number > 0: the weights that a sum over labels may determine, for each label", or_none=True),
     )
+    target: str | None = parameter(None, one_of("auto", "log", None))
     scaling: Scaling = field(default_factory=RangeScaling)
     uncertainty: bool = parameter(False, TRUE_OR_FALSE)
     solver: Solver = LEFT_OPEN  # type: ignore[assignment]
@@ -155,6 +156,9 @@ def _declarations(settings: Settings) -> Iterator[tuple[str, Mapping[str, Rule]]
     if settings.effects is not None:
         why = "effects are weighed by what the labels say of them"
         yield f"effects={settings.effects!r}", {"tune": only("evidence", "loo", because=why)}
+    if settings.target == "log":
+        why = "leave-one-out errors tell how logarithms become means"
+        yield "target='log'", {"tune": only("evidence", "loo", because=why)}
     if settings.tune is not None:
         why = f"tune={settings.tune!r} chooses it"
         chosen = {"ridge": only(None, because=why), "unlabeled.weight": only(None, because=why)}

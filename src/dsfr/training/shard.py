@@ -14,12 +14,14 @@ import numpy.typing as npt
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
 from dsfr.core.scaling.affine import Ranges
-from dsfr.training.rows import ArrayRows, Batch, DistinctRows, LimitedRows, OfRows, Rows, collect, pick
+from dsfr.training.rows import ArrayRows, Batch, DistinctRows, LimitedRows, LogRows, OfRows, Rows, collect, pick
 
 MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
 LIMITS = ("limit_low", "limit_high", "target_limits")
 """Names of the limits of robust scaling in messages and memory."""
+LOG_TARGET = "log_target"
+"""Name of the mark in messages and memory that logarithms of targets are learnt."""
 KEPT = ("kept_rows", "kept_counts")
 """Names in memory of which rows are left without duplicates, eight to a byte, and of how many and how many labelled."""
 
@@ -89,6 +91,10 @@ class Shard(OfRows):
             return self
         low, high, target = (known[name] for name in LIMITS)
         return replace(self, rows=LimitedRows(self.rows, Ranges(low, high), target))
+
+    def on_target_scale(self, known: Mapping[str, npt.NDArray[Any]]) -> Shard:
+        """The same rows with the logarithms of their targets, if ``known`` has the mark."""
+        return replace(self, rows=LogRows(self.rows)) if LOG_TARGET in known else self
 
     def without_duplicates(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
         """The same rows but duplicates, if the memory says which these are.
