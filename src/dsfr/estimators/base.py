@@ -290,6 +290,7 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
                 **tuned,
+                **({} if training.n_target_values is None else {"n_target_values": training.n_target_values}),
                 **({"cluster_scales": list(training.cluster_scales)} if training.cluster_scales else {}),
                 **models,
                 **record(training.history, self.ledger_),

@@ -18,11 +18,13 @@ from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.structure import Structure
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.link import learnt_name
 from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
 from dsfr.model.simplification import Simplification, simplify
+from dsfr.model.target_notes import target_notes
 from dsfr.model.student import student_card, student_contributions
 
 
@@ -92,7 +94,7 @@ class Model:
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
 
-        That of another row is in proportion to its standard deviation, see `deviations`.
+        On the scale on which the model is learnt: of a logarithm it is the logarithm of a factor. That of another row is in proportion to its standard deviation, see `deviations`.
 
         Raises
         ------
@@ -150,7 +152,13 @@ class Model:
         if self.is_student:
             return student_card(self)
         rows = None if X is None else as_matrix(X, self.feature_names)
-        return explain_structure(self.structure, self.feature_names, self.target_name, rows, all_models=all_models)
+        learnt = learnt_name(self.target_name, self.mixture.link)
+        notes = self.target_notes()
+        return explain_structure(self.structure, self.feature_names, learnt, rows, notes, all_models=all_models)
+
+    def target_notes(self) -> list[str]:
+        """Sentences about the target: its scale, its limits, and whether it has few values."""
+        return target_notes(self.target_name, self.mixture.link, self.training)
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
         """One prediction as a sum of contributions of rules, features and pairs. ``row`` has one value per feature."""
@@ -160,7 +168,7 @@ class Model:
         parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
         known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
         half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
-        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)
+        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half, self.mixture.link)
 
     def simplify(
         self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01

@@ -68,6 +68,35 @@ class Link:
         return found
 
 
+def learnt_name(target_name: str, link: Link) -> str:
+    """Name of what is learnt: the target, or its logarithm."""
+    return f"log({target_name})" if link.is_log else target_name
+
+
+def rounded_hold(link: Link, digits: int = 3) -> Link:
+    """A link without a logarithm that holds predictions at readable numbers, just beyond the limits of another."""
+    if link.is_identity:
+        return link
+    low, high = link.low, link.high
+    if link.is_log:
+        low, high = 0.0, float(np.exp(high))
+    return Link(
+        low=max(_outward(low, -1, digits), link.floor),
+        high=min(_outward(high, 1, digits), link.ceiling),
+        floor=link.floor,
+        ceiling=link.ceiling,
+    )
+
+
+def _outward(value: float, sign: int, digits: int) -> float:
+    """The next number of so many digits at or beyond a value."""
+    if value == 0.0:
+        return 0.0
+    power = int(np.floor(np.log10(abs(value)))) - digits + 1
+    steps = sign * int(np.ceil(sign * value / 10.0**power))
+    return float(f"{steps}e{power}")
+
+
 def held_link(low: float, high: float, deviation: float) -> Link:
     """Targets as they are, held one deviation beyond the lowest and the highest label.
 

@@ -21,6 +21,7 @@ from dsfr.core.distillation.student import (
 from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.prediction.link import Link, rounded_hold
 from dsfr.core.prediction.mixture import Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine
@@ -230,4 +231,5 @@ def _finished(
         "curve": curve,
         "binary": list(binary),
     }
-    return Student(Mixture((Member(shown, 1.0),), scores), record)
+    link = rounded_hold(training.mixture.link) if is_signal else Link()
+    return Student(Mixture((Member(shown, 1.0),), scores, link), record)
