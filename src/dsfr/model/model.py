@@ -24,8 +24,8 @@ from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
 from dsfr.model.simplification import Simplification, simplify
-from dsfr.model.target_notes import target_notes
 from dsfr.model.student import student_card, student_contributions
+from dsfr.model.target_notes import target_notes
 
 
 class Interval(NamedTuple):
@@ -94,7 +94,8 @@ class Model:
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
 
-        On the scale on which the model is learnt: of a logarithm it is the logarithm of a factor. That of another row is in proportion to its standard deviation, see `deviations`.
+        On the scale on which the model is learnt: of a logarithm it is the logarithm of a factor. That of another row
+        is in proportion to its standard deviation, see `deviations`.
 
         Raises
         ------

@@ -31,7 +31,8 @@ def few_valued(target_name: str, training: Mapping[str, Any]) -> Iterator[str]:
     """That a target has few values, if it has."""
     n_values = training.get("n_target_values")
     if n_values is not None:
+        mean = "a probability if they are 0 and 1" if n_values == 2 else "and lies between them"
         yield (
             f"The labels of {one_line(target_name)} have {n_values} different values: a prediction is their mean, "
-            f"{'a probability if they are 0 and 1' if n_values == 2 else 'and lies between them'}. Consider a classifier."
+            f"{mean}. Consider a classifier."
         )

@@ -34,7 +34,13 @@ def notes_of(model: Model, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks."""
     base = model.structure.rules
     rules = [] if base is None else _of_rules(base)
-    notes = [*_of_training(model), *map(_remark, model.target_notes()), *rules, *_of_ranges(model), *_of_data(model, model.structure.domain, data)]
+    notes = [
+        *_of_training(model),
+        *map(_remark, model.target_notes()),
+        *rules,
+        *_of_ranges(model),
+        *_of_data(model, model.structure.domain, data),
+    ]
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 

@@ -62,9 +62,7 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     return TrainedEffects(tuple(base for base in trained if base is not None), n_values)
 
 
-def _dictionary(
-    engine: Engine, settings: Settings, population: Population, most: int
-) -> tuple[Effects, int | None]:
+def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[Effects, int | None]:
     """All effects that are tried, and the number of different labels if they are few."""
     d = len(population.ranges.low)
     sizes = effect_sizes(d, population.target.n, most)

@@ -108,7 +108,9 @@ def agree_target(engine: Engine, settings: Settings) -> AgreedTarget:
 
 def _check_positive(engine: Engine, own: Population) -> None:
     if engine.only_sums:
-        raise ValueError('target="log" asks agents for extremes, and on this engine sums alone leave them: leave it out')
+        raise ValueError(
+            'target="log" asks agents for extremes, and on this engine sums alone leave them: leave it out'
+        )
     if own.target_ends[0] <= 0.0:
         raise ValueError(
             f'target="log" needs targets > 0, and the lowest label is {own.target_ends[0]:g}: take target="auto", or '
@@ -180,9 +182,7 @@ def _own_errors(engine: Engine, population: Population, bases: Sequence[Base], s
     return OwnErrors(*numbers)
 
 
-def with_factor(
-    engine: Engine, population: Population, bases: Sequence[Base], shares: Array, link: Link
-) -> Link:
+def with_factor(engine: Engine, population: Population, bases: Sequence[Base], shares: Array, link: Link) -> Link:
     """The link with the factor from exponentials of the average to means of the target."""
     if not link.is_log:
         return link

@@ -21,7 +21,6 @@ from dsfr.training.tasks.declaration import Fields, array, number
 from dsfr.training.tasks.fields import POSITIVE
 from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
 
-
 LINKED: Fields = {
     "link": array(4),
     "own_mean": number(),
