@@ -2,8 +2,8 @@
 
 Both scales are compared by members of effects alone, which take one sum over labels each: rule bases are then trained
 on the better scale. Logarithms need both more evidence, with the Jacobian of the transformation, by more than it varies
-by chance, and a clearly smaller squared leave-one-out error on the target's own scale: the likelihood of a long-tailed target
-is dominated by its small values, the squared error by its large ones.
+by chance, and a clearly smaller squared leave-one-out error on the target's own scale: the likelihood of a long-tailed
+target is dominated by its small values, the squared error by its large ones.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class AgreedTarget:
 @task(
     verb="sum",
     stage="averaging",
-    reveals="How well the labels of others predict the agent's: products of leave-one-out predictions and targets. With "
-    "a target that may be learnt as its logarithm.",
+    reveals="How well the labels of others predict the agent's: products of leave-one-out predictions and targets. "
+    "With a target that may be learnt as its logarithm.",
     broadcast={**MIXTURE_WITH_FACTORS, "value_limits": array(2, rules=(ASCENDING,)), "unit": POSITIVE},
     contributes={"error": SCORE, "product": array(), "square": SCORE, "n_labeled": COUNT},
     needs=("seed",),
@@ -76,13 +76,12 @@ def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     predicted, targets = values / unit, y / unit
     if LOG_TARGET in memory:
         predicted, targets = np.exp(values - np.log(unit)), np.exp(y - np.log(unit))
-    sums = {
-        "error": np.sum((targets - predicted) ** 2),
-        "product": targets @ predicted,
-        "square": predicted @ predicted,
-        "n_labeled": len(y),
+    return memory, {
+        "error": scalar(float(np.sum((targets - predicted) ** 2))),
+        "product": scalar(float(targets @ predicted)),
+        "square": scalar(float(predicted @ predicted)),
+        "n_labeled": scalar(len(y)),
     }
-    return memory, {name: scalar(float(value)) for name, value in sums.items()}
 
 
 def agree_target(engine: Engine, settings: Settings) -> AgreedTarget:
