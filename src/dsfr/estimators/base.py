@@ -167,6 +167,20 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
 
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of every feature in the variation that the model explains; they sum to 1 (0 for a constant model).
+
+        The mean square of what changes when a feature is held at its mean, over rows drawn from the model: no row is
+        permuted or asked for. ``model_.importances(X)`` takes rows of your own.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.importances(self._rows_of_model())
+
+    def _rows_of_model(self) -> Array | None:
+        """Rows drawn from another model, where this one does not know the distribution of rows."""
+        return None
+
     def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
         """The rules of the model in words and in the data's units; see `Model.explain`."""
         check_is_fitted(self, "model_")

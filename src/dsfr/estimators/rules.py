@@ -8,6 +8,7 @@ from typing import Any, Self
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
@@ -152,6 +153,9 @@ class RuleRegressor(DistributedRegressor):
         teacher = None if self.teacher is None else self.teacher.stored_parameters(random_state)
         edits = None if self.edits is None else {name: dict(entry) for name, entry in self.edits.items()}
         return stored | {"teacher": teacher, "edits": edits}
+
+    def _rows_of_model(self) -> Array:
+        return self.teacher_.model_.structure.synthetic_rows()
 
     def _record(self) -> dict[str, Any]:
         check_is_fitted(self, "model_")
