@@ -58,6 +58,8 @@ EVERY_KIND = [
     {"tune": "loo", "n_models": "auto", "effects": "single"},
     {"tune": "evidence", "uncertainty": True, "n_models": 0, "effects": "pairs", "repeated": True},
     {**EFFECTS, "student": {"max_rules": 3}},
+    {**EFFECTS, "target": "log", "n_models": 0, "effects": "single", "student": {"max_rules": 2}},
+    {"tune": "evidence", "target": "log", "membership": "bell", "repeated": True},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6

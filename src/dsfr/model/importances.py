@@ -22,8 +22,8 @@ def thinned(rows: Array) -> Array:
 def importances(mixture: Mixture, rows: Array) -> Array:
     """Share of every feature in the variation that the model explains; they sum to 1, or are 0 for a constant model.
 
-    The part of feature ``j`` is the mean square of ``f(x) - f(x with x_j at its mean)``, on the scale on which the model
-    is learnt: for a sum of effects the variance of the effect, for a line ``slope^2 variance``.
+    The part of feature ``j`` is the mean square of ``f(x) - f(x with x_j at its mean)``, on the scale on which the
+    model is learnt: for a line ``slope^2 variance``.
     """
     rows = thinned(rows)
     means, values = rows.mean(axis=0), mixture.values(rows)

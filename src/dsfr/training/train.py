@@ -132,8 +132,8 @@ def _train_mixture(
     shares = weighed.shares
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
-    link = target_scale.with_factor(engine, population, trained, shares, target.link)
     mixture = calibration.calibrate(engine, population, trained, weighed, sure=settings.uncertainty)
+    link = target_scale.final_link(engine, target, trained, shares, mixture.scores)
     done = {
         CLUSTERS: all(base.converged for base in trained),
         WEIGHTS: all(base.found.converged for base in trained),

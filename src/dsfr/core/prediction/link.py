@@ -97,8 +97,8 @@ def _outward(value: float, sign: int, digits: int) -> float:
     return float(f"{steps}e{power}")
 
 
-def held_link(low: float, high: float, deviation: float) -> Link:
-    """Targets as they are, held one deviation beyond the lowest and the highest label.
+def held_link(low: float, high: float, deviation: float, reach: float = 1.0) -> Link:
+    """Targets as they are, held ``reach`` deviations beyond the lowest and the highest label.
 
     Labels from 0 on are taken for a target that is never negative, and labels between 0 and 1 for a share, where the
     limits would otherwise lie beyond.
@@ -108,17 +108,30 @@ def held_link(low: float, high: float, deviation: float) -> Link:
         floor = 0.0
     if floor == 0.0 and high <= 1.0 < high + deviation:
         ceiling = 1.0
-    return Link(low=max(low - deviation, floor), high=min(high + deviation, ceiling), floor=floor, ceiling=ceiling)
+    beyond = reach * deviation
+    return Link(low=max(low - beyond, floor), high=min(high + beyond, ceiling), floor=floor, ceiling=ceiling)
 
 
-def log_link(low: float, high: float, deviation: float, log_deviation: float) -> Link:
-    """Logarithms, held at the logarithm of a deviation beyond the highest label, and a deviation of logarithms below.
+def log_link(low: float, high: float, deviation: float, log_deviation: float, reach: float = 1.0) -> Link:
+    """Logarithms, held at that of ``reach`` deviations beyond the highest label, and as many of logarithms below.
 
     Its factor is 1: it takes the errors of a model to find it.
     """
     ceiling = 1.0 if high <= 1.0 < high + deviation else LARGEST_FLOAT
-    highest = min(high + deviation, ceiling)
-    return Link(True, 1.0, float(np.log(low)) - log_deviation, float(np.log(highest)), 0.0, ceiling)
+    highest = min(high + reach * deviation, ceiling)
+    return Link(True, 1.0, float(np.log(low)) - reach * log_deviation, float(np.log(highest)), 0.0, ceiling)
+
+
+TRUSTED, FARTHEST = 0.25, 1000.0
+
+
+def reach_of(error: float, deviation: float) -> float:
+    """Deviations beyond the labels up to which predictions are followed, by the leave-one-out error.
+
+    One, or more where the error is below a quarter of the deviation: what a model explains nearly without error, a line
+    for example, is worth following.
+    """
+    return FARTHEST if error <= 0.0 else float(np.clip(TRUSTED * deviation / error, 1.0, FARTHEST))
 
 
 SHRINKAGE = 20.0

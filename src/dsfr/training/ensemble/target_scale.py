@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor
+from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, reach_of
+from dsfr.core.prediction.mixture import Scores
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.ensemble.calibration import labeled_sample
@@ -48,6 +49,7 @@ class AgreedTarget:
     own_mean: float
     """Of the labels, on the target's own scale."""
     own_deviation: float
+    own_ends: tuple[float, float]
     effects: TrainedEffects = field(default_factory=TrainedEffects)
 
 
@@ -93,7 +95,7 @@ def agree_target(engine: Engine, settings: Settings) -> AgreedTarget:
         If logarithms are asked for, and a label is not positive or extremes are not shared.
     """
     own = agree_scaling(engine, settings)
-    plain = AgreedTarget(own, hold(settings, own), own.target_mean, own.target_scale)
+    plain = AgreedTarget(own, hold(settings, own), own.target_mean, own.target_scale, own.target_ends)
     if settings.target == "log":
         _check_positive(engine, own)
         logs = agree_scaling(engine, settings, log=True)
@@ -181,10 +183,17 @@ def _own_errors(engine: Engine, population: Population, bases: Sequence[Base], s
     return OwnErrors(*numbers)
 
 
-def with_factor(engine: Engine, population: Population, bases: Sequence[Base], shares: Array, link: Link) -> Link:
-    """The link with the factor from exponentials of the average to means of the target."""
-    if not link.is_log:
+def final_link(
+    engine: Engine, target: AgreedTarget, bases: Sequence[Base], shares: Array, scores: Scores | None
+) -> Link:
+    """The link of the finished average: limits by its errors where these are known, and the factor of logarithms."""
+    population, link = target.population, target.link
+    if link.is_identity:
         return link
+    reach = 1.0 if scores is None else reach_of(scores.deviation, population.target.deviation)
+    if not link.is_log:
+        return held_link(*target.own_ends, target.own_deviation, reach)
+    link = log_link(*target.own_ends, target.own_deviation, population.target.deviation, reach)
     return replace(link, factor=_own_errors(engine, population, bases, shares, link).factor)
 
 
