@@ -6,12 +6,12 @@ import joblib
 import numpy as np
 import pytest
 
-from dsfr import ICR, AutoSFRRegressor, LapWNNRegressor, RuleRegressor, SFRRegressor
+from dsfr import ICR, AutoSFRRegressor, Ensemble, LapWNNRegressor, RuleRegressor, SFRRegressor
 from tests.tables import make_table
 
 ESTIMATORS = [
     SFRRegressor(2, n_agents=3, unlabeled=ICR(weight=0.1), solver="sums", random_state=0),
-    AutoSFRRegressor(2, n_models=2, effects="pairs", random_state=0),
+    AutoSFRRegressor(2, ensemble=Ensemble(n_models=2, effects="pairs"), random_state=0),
     RuleRegressor(3, teacher=SFRRegressor(2, tune="evidence", uncertainty=True), random_state=0),
     LapWNNRegressor(20, random_state=0),
 ]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import dsfr
-from dsfr import Absence, AutoSFRRegressor, Faults, InProcess, LapWNNRegressor, SFRRegressor
+from dsfr import Absence, AutoSFRRegressor, Ensemble, Faults, InProcess, LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.explain.words import one_line
 from dsfr.report import ReportData, render, write_report
@@ -363,8 +363,8 @@ LOSSES = Faults(absences=[Absence("site-1", 4, 6)], loss=0.1, seed=2)
         (SFRRegressor(engine=InProcess(topology="erdos-renyi"), n_agents=4), True),
         (SFRRegressor(engine=InProcess(topology=[("site-0", "site-1"), ("site-0", "site-2")], faults=LOSSES)), False),
         (SFRRegressor(tune="loo", uncertainty=True), False),
-        (AutoSFRRegressor(n_models=2, unlabeled=None), False),
-        (AutoSFRRegressor(n_models=1, tune=None, uncertainty=False, solver="conjugate"), True),
+        (AutoSFRRegressor(ensemble=Ensemble(n_models=2), unlabeled=None), False),
+        (AutoSFRRegressor(ensemble=Ensemble(n_models=1), tune=None, uncertainty=False, solver="conjugate"), True),
     ],
     ids=lambda value: re.sub(r" at 0x\w+", "", re.sub(r"\s+", " ", repr(value))),
 )

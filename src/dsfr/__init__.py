@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dsfr.training import TASKS as TASKS
     from dsfr.training import Conjugate as Conjugate
     from dsfr.training import Decentralized as Decentralized
+    from dsfr.training import Ensemble as Ensemble
     from dsfr.training import FewRounds as FewRounds
     from dsfr.training import FuzzyRules as FuzzyRules
     from dsfr.training import Graph as Graph
@@ -59,6 +60,7 @@ _HOME = {
     "Dask": "dsfr.estimators",
     "DaskEngine": "dsfr.engines.dask.engine",
     "Decentralized": "dsfr.training",
+    "Ensemble": "dsfr.training",
     "Faults": "dsfr.engines",
     "FewRounds": "dsfr.training",
     "FuzzyRules": "dsfr.training",

@@ -60,6 +60,8 @@ EVERY_KIND = [
     {**EFFECTS, "student": {"max_rules": 3}},
     {"solver": "few-rounds", "weighted": True},
     {**EFFECTS, "student": {"max_rules": 3}, "weighted": True},
+    {**EFFECTS, "target": "log", "n_models": 0, "effects": "single", "student": {"max_rules": 2}},
+    {"tune": "evidence", "target": "log", "membership": "bell", "repeated": True},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import AutoSFRRegressor, InProcess, LapWNNRegressor, Policy, RuleRegressor, SFRRegressor, load
+from dsfr import AutoSFRRegressor, Ensemble, InProcess, LapWNNRegressor, Policy, RuleRegressor, SFRRegressor, load
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.statistics import Statistics
 from dsfr.training.tasks.messages import pack
@@ -55,9 +55,12 @@ def test_labels_that_come_later_are_as_good_as_labels_from_the_start(
     seed=seeds,
     told=st.fixed_dictionaries(
         {
-            "n_models": st.integers(1, 3),
-            "effects": st.sampled_from(["pairs", "single", None]),
-            "relevance": st.sampled_from(["evidence", None]),
+            "ensemble": st.builds(
+                Ensemble,
+                n_models=st.integers(1, 3),
+                effects=st.sampled_from(["pairs", "single", None]),
+                relevance=st.sampled_from(["evidence", None]),
+            ),
             "tune": st.sampled_from(["evidence", "loo"]),
             "scaling": st.sampled_from(["robust", "range"]),
         }
@@ -91,7 +94,7 @@ def test_every_member_has_the_weights_of_all_labels_under_its_own_prior(seed, to
 
 def test_labels_without_a_weight_weigh_one_in_the_units_of_the_training():
     X, y, first, later = in_two_parts(1)
-    model = AutoSFRRegressor(2, n_models=1, random_state=0)
+    model = AutoSFRRegressor(2, ensemble=Ensemble(n_models=1), random_state=0)
     weights = np.full(len(y), 4.0)
     weights[np.flatnonzero(~np.isnan(first))[0]] = 2.0
     predictions = [
@@ -124,6 +127,6 @@ def test_what_cannot_be_updated_says_so():
 
 def test_an_updated_model_is_saved_as_any_other(tmp_path):
     X, y, first, later = in_two_parts(3)
-    model = AutoSFRRegressor(2, n_models=1, random_state=0).fit(X, first).update(X[later], y[later])
+    model = AutoSFRRegressor(2, ensemble=Ensemble(n_models=1), random_state=0).fit(X, first).update(X[later], y[later])
     path = model.save(tmp_path / "model.dsfr")
     np.testing.assert_array_equal(load(path).predict(X), model.predict(X))

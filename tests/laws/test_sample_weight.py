@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_de
 from dsfr import (
     ICR,
     AutoSFRRegressor,
+    Ensemble,
     InProcess,
     LapWNNRegressor,
     Policy,
@@ -40,7 +41,7 @@ ALL = [
     SFRRegressor(random_state=0),
     SFRRegressor(n_agents=3, solver="sums", random_state=0),
     SFRRegressor(tune="loo", uncertainty=True, scaling="robust", random_state=0),
-    AutoSFRRegressor(n_models=2, effects="pairs", random_state=0),
+    AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects="pairs"), random_state=0),
     RuleRegressor(teacher=TEACHER, random_state=0),
     LapWNNRegressor(n_nodes=20, random_state=0),
 ]

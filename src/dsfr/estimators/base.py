@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -184,6 +185,20 @@ class DistributedRegressor(RegressorMixin, LabelUpdates):
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
 
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of every feature in the variation that the model explains; they sum to 1 (0 for a constant model).
+
+        The mean square of what changes when a feature is held at its mean, over rows drawn from the model: no row is
+        permuted or asked for. ``model_.importances(X)`` takes rows of your own.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.importances(self._rows_of_model())
+
+    def _rows_of_model(self) -> Array | None:
+        """Rows drawn from another model, where this one does not know the distribution of rows."""
+        return None
+
     def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
         """The rules of the model in words and in the data's units; see `Model.explain`."""
         check_is_fitted(self, "model_")
@@ -274,7 +289,10 @@ class DistributedRegressor(RegressorMixin, LabelUpdates):
             self.tuned_ = tuning_record(training, settings)
         if training.copies:
             copies = training.copies.items()
-            self.agent_models_ = {name: self._model(Mixture.of(copy), training, settings) for name, copy in copies}
+            self.agent_models_ = {
+                name: self._model(replace(Mixture.of(copy), link=training.mixture.link), training, settings)
+                for name, copy in copies
+            }
 
     def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:
         tuned = {"tuned": tuning_record(training, settings)} if settings.tune else {}
@@ -293,6 +311,7 @@ class DistributedRegressor(RegressorMixin, LabelUpdates):
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
                 **tuned,
+                **({} if training.n_target_values is None else {"n_target_values": training.n_target_values}),
                 **({"cluster_scales": list(training.cluster_scales)} if training.cluster_scales else {}),
                 **models,
                 **record(training.history, self.ledger_),

@@ -27,6 +27,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "bytes": (int,),
     "termination": (str,),
     "tuned": (dict,),
+    "n_target_values": (int,),
 }
 _NUMBER = (int, float)
 _MODEL = ("share", "agreement", "n_rules", "near_pairs", "width_scale")

@@ -13,7 +13,7 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of_student
-from dsfr.report.payload import column_of, fit_of, interval_of, reproduce_of, settings_of, tiles_of
+from dsfr.report.payload import column_of, fit_of, interval_of, reproduce_of, settings_of, target_of, tiles_of
 
 N_TYPICAL = 3
 """Typical rows shown for each rule."""
@@ -31,7 +31,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
     start = float(card.predictor.shares @ np.array(card.outputs) / card.predictor.shares.sum())
     return {
         "features": [one_line(name) for name in model.feature_names],
-        "target": one_line(model.target_name),
+        **target_of(model),
         "lead": card.introduction().replace("\n", " "),
         "words": sorted({name for names in card.terms for name in names}),
         "word_edges": [],

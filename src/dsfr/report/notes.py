@@ -26,7 +26,7 @@ Note = dict[str, str]
 def notes_of_student(model: Model, domain: Ranges, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks, on rules over shared terms."""
     of_training = [] if model.training.get("termination") != "max_rounds" else [_warning(UNCONVERGED)]
-    notes = [*of_training, *_of_data(model, domain, data)]
+    notes = [*of_training, *map(_remark, model.target_notes()), *_of_data(model, domain, data)]
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
@@ -34,7 +34,13 @@ def notes_of(model: Model, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks."""
     base = model.structure.rules
     rules = [] if base is None else _of_rules(base)
-    notes = [*_of_training(model), *rules, *_of_ranges(model), *_of_data(model, model.structure.domain, data)]
+    notes = [
+        *_of_training(model),
+        *map(_remark, model.target_notes()),
+        *rules,
+        *_of_ranges(model),
+        *_of_data(model, model.structure.domain, data),
+    ]
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 

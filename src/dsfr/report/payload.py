@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dsfr.core.explain.rules import Rule
 from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.core.prediction.errors import relative_error
+from dsfr.core.prediction.link import learnt_name
 from dsfr.core.prediction.mixture import Member
 from dsfr.core.scaling.affine import Ranges
 from dsfr.estimators.parameters import read_parameters
@@ -42,7 +44,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
     among = structure.synthetic_rows() if data is None else data.X
     return {
         "features": [one_line(name) for name in model.feature_names],
-        "target": one_line(model.target_name),
+        **target_of(model),
         "lead": _lead(model, structure),
         "words": list(LABELS),
         "word_edges": list(LABEL_EDGES),
@@ -67,6 +69,16 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "notes": notes_of(model, data),
         "settings": settings_of(model),
         "reproduce": reproduce_of(model),
+    }
+
+
+def target_of(model: Model) -> Payload:
+    """The target, what is learnt of it, and how predictions follow from that; no link where they are the same."""
+    link = model.mixture.link
+    return {
+        "target": one_line(model.target_name),
+        "learnt": one_line(learnt_name(model.target_name, link)),
+        "link": None if link.is_identity else asdict(link),
     }
 
 
@@ -195,7 +207,7 @@ def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData |
         tiles.append(
             (
                 "90% interval",
-                f"± {readable(interval[0.9])}",
+                f"× or ÷ {np.exp(interval[0.9]):.3g}" if model.mixture.link.is_log else f"± {readable(interval[0.9])}",
                 "of a typical row, from errors on labels left out one at a time",
             )
         )

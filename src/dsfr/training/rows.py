@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
-from dsfr.core.scaling.affine import Ranges
+from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 
 Batch: TypeAlias = tuple[Array, Array]
 """Features, unscaled, and targets with NaN where unlabelled, of consecutive rows."""
@@ -128,6 +128,25 @@ class LimitedRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
+class LogRows(OfRows):
+    """Rows of another source with the logarithms of their targets."""
+
+    rows: Rows
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows; the logarithm of a target that is not positive is the lowest number there is."""
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        for X, y, weights in weighted(self.rows):
+            positive = np.where(y > 0.0, y, 1.0)
+            logarithms = np.where(y > 0.0, np.log(positive), np.where(np.isnan(y), np.nan, -LARGEST_FLOAT))
+            yield X, logarithms, weights
+
+
+@dataclass(frozen=True, slots=True)
 class DistinctRows(OfRows):
     """Rows of another source without some that are duplicates of others, `LIMITED_ROWS` or a few more at a time."""
 
@@ -160,7 +179,7 @@ class DistinctRows(OfRows):
 
 def weighted(rows: Rows) -> Iterator[WeightedBatch]:
     """One pass over any rows, with the weights of their labels; sources that stream have none."""
-    if isinstance(rows, ArrayRows | LimitedRows | DistinctRows):
+    if isinstance(rows, ArrayRows | LimitedRows | LogRows | DistinctRows):
         return rows.weighted_batches()
     return ((X, y, None) for X, y in rows.batches())
 
@@ -168,7 +187,7 @@ def weighted(rows: Rows) -> Iterator[WeightedBatch]:
 def has_weights(rows: Rows) -> bool:
     """Whether labels have weights."""
     source = rows
-    while isinstance(source, LimitedRows | DistinctRows):
+    while isinstance(source, LimitedRows | LogRows | DistinctRows):
         source = source.rows
     return isinstance(source, ArrayRows) and source.weights is not None
 
@@ -215,7 +234,7 @@ def collect(rows: Rows) -> Batch:
     if isinstance(rows, ArrayRows):
         return rows.X, rows.y
     source = rows
-    while isinstance(source, LimitedRows | DistinctRows):
+    while isinstance(source, LimitedRows | DistinctRows | LogRows):
         source = source.rows
     if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
         raise ValueError(

@@ -19,6 +19,7 @@ from dsfr.training.rows import (
     Batch,
     DistinctRows,
     LimitedRows,
+    LogRows,
     OfRows,
     Rows,
     WeightedBatch,
@@ -32,6 +33,8 @@ MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
 LIMITS = ("limit_low", "limit_high", "target_limits")
 """Names of the limits of robust scaling in messages and memory."""
+LOG_TARGET = "log_target"
+"""Name of the mark in messages and memory that logarithms of targets are learnt."""
 KEPT = ("kept_rows", "kept_counts")
 """Names in memory of which rows are left without duplicates, eight to a byte, and of how many and how many labelled."""
 
@@ -115,6 +118,10 @@ class Shard(OfRows):
             return self
         low, high, target = (known[name] for name in LIMITS)
         return replace(self, rows=LimitedRows(self.rows, Ranges(low, high), target))
+
+    def on_target_scale(self, known: Mapping[str, npt.NDArray[Any]]) -> Shard:
+        """The same rows with the logarithms of their targets, if ``known`` has the mark."""
+        return replace(self, rows=LogRows(self.rows)) if LOG_TARGET in known else self
 
     def without_duplicates(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
         """The same rows but duplicates, if the memory says which these are.

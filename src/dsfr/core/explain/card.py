@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.explain.words import readable
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.predictor import Predictor
 
 TERMS = {
@@ -75,6 +76,8 @@ class Card:
     """Mean output of every rule over its rows."""
     notes: tuple[str, ...] = ()
     """Sentences about the model: its price, and whether there is signal."""
+    link: Link = field(default_factory=Link)
+    """Limits of the result."""
 
     @property
     def rules(self) -> LinguisticRules:
@@ -116,7 +119,12 @@ class Card:
         return [*found, "In between, the degree changes linearly."] if found else []
 
     def limits(self) -> list[str]:
-        """Where features of lines are cut off."""
+        """Where features of lines, and the result, are cut off."""
+        low, high = in_full(self.link.low), in_full(self.link.high)
+        result = f"A result below {low} counts as {low}, above {high} as {high}"
+        return [*self._feature_limits(), *([] if self.link.is_identity else [result])]
+
+    def _feature_limits(self) -> list[str]:
         limits = self.predictor.limits
         used = np.flatnonzero((self.lines[:, 1:] != 0.0).any(axis=0)).tolist() if limits is not None else []
         return [

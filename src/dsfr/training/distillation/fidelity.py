@@ -17,6 +17,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.distillation.growth import CONDITIONS, LINE_FEATURES, Grown
 from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, taught_blocks
 from dsfr.training.ensemble.calibration import KEPT_ERRORS, counted_scores, label_weights, labeled_sample
+from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least, optional, within
@@ -55,7 +56,7 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     if "limit_low" in memory:
         X = Ranges(memory["limit_low"], memory["limit_high"]).clip(X)
         y = np.clip(y, *memory["target_limits"])
-    targets = (y - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
+    targets = (own_targets(y, memory) - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
     strengths = LinguisticRules.of_arrays(broadcast).strengths(X)
     Z = scale_features(X, unpack(Ranges, broadcast))[:, broadcast["line_features"]]
     lines = np.einsum("zku,nu->znk", broadcast["stage_lines"], np.column_stack([np.ones(len(Z)), Z]))
@@ -121,7 +122,7 @@ def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     """
     sample = labeled_sample(shard, int(memory["seed"]))
     shifts = float(broadcast["target_scale"]) * memory["left_out_shifts"]
-    errors = np.abs(sample.y - unpack_student(broadcast).predict(sample.X, fast=False) + shifts)
+    errors = np.abs(own_targets(sample.y, memory) - unpack_student(broadcast).predict(sample.X, fast=False) + shifts)
     # Without deviations, intervals of all rows have the same width.
     kept = {"errors": errors, "deviations": np.zeros(len(errors)), "error_weights": label_weights(sample)}
     return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}

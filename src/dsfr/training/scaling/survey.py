@@ -16,7 +16,7 @@ from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.duplicates.distinct_rows import NOTES
-from dsfr.training.shard import Purpose, Shard
+from dsfr.training.shard import LOG_TARGET, Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least, optional
 from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
 from dsfr.training.tasks.messages import scalar
@@ -26,6 +26,8 @@ from dsfr.training.tasks.symbols import MAX_WEIGHTS
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
 
+KEPT_SCALE = remember(__name__, {LOG_TARGET: optional(FLAG)})
+"""Whether logarithms of targets are learnt."""
 KEPT_RANGES = remember(__name__, RANGES)
 KEPT_SCALING = (*remember(__name__, {"seed": SEED}), *KEPT_RANGES)
 """What later tasks need of the survey: seed and ranges."""
@@ -65,6 +67,8 @@ class Population:
     """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
     keeps_target: bool = False
     """Whether weights are for targets in their own units."""
+    target_ends: tuple[float, float] = (-1.0, 1.0)
+    """Lowest and highest label."""
 
     @property
     def target_mean(self) -> float:
@@ -104,17 +108,18 @@ def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, B
     stage="survey",
     reveals="Extremes of single rows: lowest and highest value of every feature and of the target, and the number of "
     "rows. With declared `feature_ranges`, those of features are not sent.",
-    broadcast={"seed": SEED, "declared": optional(FLAG), "distinct": optional(FLAG)},
+    broadcast={"seed": SEED, "declared": optional(FLAG), "distinct": optional(FLAG), LOG_TARGET: optional(FLAG)},
     contributes=MEASURED,
     recalls=NOTES,
-    remembers=("seed",),
+    remembers=("seed", LOG_TARGET),
     limited=False,
     distinct=False,
 )
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
     notes = {name: memory[name] for name in NOTES if name in memory} if "distinct" in broadcast else {}
-    shard = shard.without_duplicates(notes)
+    scale = {LOG_TARGET: broadcast[LOG_TARGET]} if LOG_TARGET in broadcast else {}
+    shard = shard.without_duplicates(notes).on_target_scale(scale)
     ranges, target = Ranges.none(shard.n_features), Ranges.none(1)
     for X, y in shard.batches():
         for part in each_chunk(lambda chunk, X=X: Ranges.of(X[chunk]), len(X), SUM_ROWS):  # type: ignore[misc]
@@ -129,7 +134,7 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
         "minus_target_low": -target.low,
         "ticket": scalar(_ticket(shard, int(broadcast["seed"]))),
     }
-    return {"seed": broadcast["seed"], **notes}, contribution
+    return {"seed": broadcast["seed"], **notes, **scale}, contribution
 
 
 @task(
@@ -185,9 +190,9 @@ def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
     return moments
 
 
-def survey(engine: Engine, settings: Settings) -> Population:
+def survey(engine: Engine, settings: Settings, *, log: bool = False) -> Population:
     """Agree on scaling in two rounds: `first_look`, then counts and moments."""
-    look = first_look(engine, settings)
+    look = first_look(engine, settings, log=log)
     population = look.population(engine.sum("agree", look.message()))
     return replace(population, keeps_target=settings.scaling.keeps_target)
 
@@ -215,17 +220,25 @@ class FirstLook:
         weight = float(counted.get("label_weight", n))
         target = Moments(weight, total, square, self.target_origin, self.target_unit)
         n_samples = float(counted["n_samples"])
-        return Population(self.ranges, target, n_samples, self.ticket, n_labeled=n, moments=self.moments)
+        found = Population(self.ranges, target, n_samples, self.ticket, n_labeled=n, moments=self.moments)
+        return replace(found, target_ends=self.target_ends)
+
+    @property
+    def target_ends(self) -> tuple[float, float]:
+        """Lowest and highest label."""
+        return self.target_origin - self.target_unit, self.target_origin + self.target_unit
 
 
-def first_look(engine: Engine, settings: Settings) -> FirstLook:
-    """Ranges of features and target, in one round."""
-    return checked_look(engine.max("measure", ask(settings)), settings)
+def first_look(engine: Engine, settings: Settings, *, log: bool = False) -> FirstLook:
+    """Ranges of features and target, or of its logarithms, in one round."""
+    return checked_look(engine.max("measure", ask(settings, log=log)), settings)
 
 
-def ask(settings: Settings) -> Bundle:
+def ask(settings: Settings, *, log: bool = False) -> Bundle:
     """What `measure` needs to know."""
     message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
+    if log:
+        message[LOG_TARGET] = scalar(1.0)
     if settings.merges_duplicates:
         message["distinct"] = scalar(1.0)
     return message if settings.scaling.declared is None else message | {"declared": scalar(1.0)}
