@@ -52,8 +52,10 @@ sure = st.fixed_dictionaries(
     {
         "tune": st.sampled_from(["evidence", "loo"]),
         "uncertainty": st.just(True),
-        "n_models": st.sampled_from([1, 2]),
-        "relevance": st.sampled_from([None, "evidence", "slopes"]),
+        "ensemble": st.builds(
+            Ensemble, n_models=st.sampled_from([1, 2]), relevance=st.sampled_from([None, "evidence", "slopes"])
+        ),
+        "target": st.sampled_from(["auto", None]),
         "scaling": st.sampled_from(["range", "robust"]),
         "n_rules": st.sampled_from([1, 3]),
     }

@@ -156,7 +156,8 @@ def test_predictions_of_a_logarithm_are_means_and_its_intervals_hold_what_they_p
 
 def test_predictions_are_held_near_the_labels_unless_asked_otherwise():
     X, _, y = long_tailed(1)
-    y = np.where(np.isnan(y), np.nan, 5.0 * X[:, 0] + X[:, 1] - 20.0)
+    noise = 2.0 * np.random.default_rng(0).standard_normal(len(y))
+    y = np.where(np.isnan(y), np.nan, 5.0 * X[:, 0] + X[:, 1] - 20.0 + noise)
     far = 50.0 * np.sign(X)
     held, free = (
         AutoSFRRegressor(ensemble=QUICK, target=target, random_state=0, scaling="range").fit(X, y)
@@ -168,6 +169,13 @@ def test_predictions_are_held_near_the_labels_unless_asked_otherwise():
     assert free.predict(far).max() > np.nanmax(y) + 5.0 * beyond
     assert "held at its limit" in str(held.explain_prediction(far[0]))
     np.testing.assert_allclose(held.predict(X), free.predict(X))
+
+
+def test_what_is_explained_without_error_is_followed_beyond_the_labels():
+    X, _, y = long_tailed(1)
+    y = np.where(np.isnan(y), np.nan, 5.0 * X[:, 0] + X[:, 1] - 20.0)
+    model = AutoSFRRegressor(ensemble=QUICK, random_state=0, scaling="range").fit(X, y)
+    assert model.predict(3.0 * X).max() > np.nanmax(y) + 2.0 * np.nanstd(y)
 
 
 def test_a_file_an_onnx_graph_and_the_words_are_the_model(tmp_path):
