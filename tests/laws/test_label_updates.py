@@ -92,6 +92,19 @@ def test_every_member_has_the_weights_of_all_labels_under_its_own_prior(seed, to
     assert np.isfinite(model.predict(X, return_std=True)[1]).all()
 
 
+def test_logarithms_of_new_labels_are_added_where_logarithms_are_learnt():
+    X, y, first, later = in_two_parts(1)
+    unit = np.nanstd(y)
+    y, first = np.exp(y / unit), np.exp(first / unit)
+    model = AutoSFRRegressor(2, target="log", ensemble=Ensemble(n_models=1), random_state=0).fit(X, first)
+    held = model.model_.mixture.link
+    model.update(X[later], np.where(np.arange(len(later)) == 0, 1e6, y[later]))
+    assert model.model_.mixture.link.high == pytest.approx(max(held.high, np.log(1e6)))
+    assert (model.predict(X) > 0.0).all()
+    with pytest.raises(ValueError, match="labels must be > 0"):
+        model.update(X[:1], np.zeros(1))
+
+
 def test_labels_without_a_weight_weigh_one_in_the_units_of_the_training():
     X, y, first, later = in_two_parts(1)
     model = AutoSFRRegressor(2, ensemble=Ensemble(n_models=1), random_state=0)

@@ -41,9 +41,15 @@ def with_labels(
     """The mixture and the sums with some more labels: features, ridge, prior variances and shares stay as they are.
 
     Targets are standardised again, by the mean and deviation of all labels. Scores of intervals stay those of the
-    training: leaving an old label out needs its row.
+    training: leaving an old label out needs its row. Predictions are no longer held below or above a new label.
+
+    Raises
+    ------
+    ValueError
+        If logarithms are learnt and a target is not positive.
     """
-    targets = y if sums.target_limits is None else np.clip(y, *sums.target_limits)
+    link, learnt = mixture.link.widened(y), mixture.link.learnt(y)
+    targets = learnt if sums.target_limits is None else np.clip(learnt, *sums.target_limits)
     members, solutions = [], []
     with single_threaded_blas():
         for member, solution in zip(mixture.members, sums.solutions, strict=True):
@@ -51,7 +57,7 @@ def with_labels(
             found, predictor = _solved(member.predictor, solution, added, keeps_target=sums.keeps_target)
             members.append(Member(predictor, member.share, _posterior(member, found, predictor)))
             solutions.append(found)
-    return Mixture(tuple(members), mixture.scores), replace(sums, solutions=tuple(solutions))
+    return replace(mixture, members=tuple(members), link=link), replace(sums, solutions=tuple(solutions))
 
 
 def _statistics(predictor: Predictor, X: Array, y: Array, weights: Array | None) -> Statistics:

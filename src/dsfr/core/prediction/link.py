@@ -6,7 +6,7 @@ learning: labels say nothing of targets far beyond them. Ends of intervals are h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,35 @@ class Link:
         """Values within the limits."""
         within: Array = np.clip(values, self.low, self.high)
         return within
+
+    def learnt(self, targets: Array) -> Array:
+        """Targets on the scale of learning.
+
+        Raises
+        ------
+        ValueError
+            If logarithms are learnt and a target is not positive.
+        """
+        if not self.is_log:
+            return targets
+        if targets.min(initial=np.inf) <= 0.0:
+            raise ValueError(
+                f"the model was learnt on the logarithm of the target, and {targets.min():g} is a new label: labels "
+                "must be > 0; train with target=None for others"
+            )
+        logarithms: Array = np.log(targets)
+        return logarithms
+
+    def widened(self, targets: Array) -> Link:
+        """The link with limits that hold some more targets as well."""
+        values = self.learnt(targets)
+        return replace(
+            self,
+            low=min(self.low, float(values.min(initial=np.inf))),
+            high=max(self.high, float(values.max(initial=-np.inf))),
+            floor=min(self.floor, float(targets.min(initial=np.inf))),
+            ceiling=max(self.ceiling, float(targets.max(initial=-np.inf))),
+        )
 
     def predictions(self, values: Array) -> Array:
         """Means of the target at values on the scale of learning."""
