@@ -182,23 +182,24 @@ def test_a_weighted_label_is_left_out_as_a_whole(seed, ridge):
 
 
 CHOSEN_BY = [
-    {"tune": "loo", "n_models": 2},
+    {"tune": "loo", "n_models": 2, "relevance": "evidence"},
     {"tune": "evidence", "uncertainty": True, "n_models": 1, "effects": "single", "student": {"max_rules": 3}},
 ]
 LEFT_OUT = ("left_out_errors", "stack", "score", "teacher_errors", "stage_errors", "score_student")
+OVER_LABELS = (*LEFT_OUT, "statistics", "polynomial_statistics")
 
 
 @pytest.fixture(scope="module")
-def left_out_calls():
+def calls_over_labels():
     calls = []
     for told in CHOSEN_BY:
         record(calls, **told)
-    return [call for call in calls if call.task in LEFT_OUT]
+    return [call for call in calls if call.task in OVER_LABELS]
 
 
-@pytest.mark.parametrize("task", LEFT_OUT)
-def test_what_leaves_labels_out_sees_a_weight_as_rows_that_are_left_out_together(left_out_calls, task):
-    calls = [call for call in left_out_calls if call.task == task]
+@pytest.mark.parametrize("task", OVER_LABELS)
+def test_every_task_sees_a_weight_as_equal_rows_that_are_left_out_together(calls_over_labels, task):
+    calls = [call for call in calls_over_labels if call.task == task]
     assert calls
     for call in calls[:3]:
         X, y = call.shard.collected()
@@ -221,6 +222,19 @@ def test_what_leaves_labels_out_sees_a_weight_as_rows_that_are_left_out_together
                 counts["counts"], theirs["counts"], atol=3.0
             )  # errors at a threshold, to rounding
             assert counts["counts"][-1] == theirs["counts"][-1] == times[labeled].sum()
+
+
+@settings(max_examples=5)
+@given(seed=seeds, uncertainty=st.booleans(), scaling=st.sampled_from(["range", "robust"]))
+def test_where_copies_count_once_those_of_a_weighted_table_change_nothing(seed, uncertainty, scaling):
+    X, _, y = make_table(seed, n_rows=50, n_features=2, n_labels=25)
+    weights = np.random.default_rng(seed).uniform(0.2, 3.0, len(y))
+    model = SFRRegressor(3, tune="evidence", uncertainty=uncertainty, scaling=scaling, random_state=0)
+    expected = model.fit(X, y, sample_weight=weights).predict(X)
+    rows = np.repeat(np.arange(len(y)), 2)
+    with pytest.warns(UserWarning, match="duplicates of others"):
+        found = model.fit(X[rows], y[rows], sample_weight=weights[rows])
+    np.testing.assert_allclose(found.predict(X), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("told", [{}, {"topology": "ring"}, {"masks": True}], ids=str)
