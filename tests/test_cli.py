@@ -604,16 +604,21 @@ def test_public_names_are_there():
         _ = dsfr.nothing
 
 
-def test_demo(tmp_path, monkeypatch):
+def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dsfr.paper.demo.N_FOLDS", 2)
     result = run("demo")
     assert result.exit_code == 0, result.output
-    for method in ("FR", "LapWNN", "s-SFR", "SFR-G", "SFR-ICR"):
-        assert f"\n  {method} " in result.output
-    assert "THEN progression = " in result.output
-    assert str(tmp_path / "demo.dsfr") in result.output
-    assert dsfr.load(tmp_path / "demo.dsfr").training["n_labeled"] == 50
+    rules, _, compared = result.output.partition("Error on wines")
+    assert "THEN flavanoids = " in rules
+    for method in ("RuleRegressor", "ridge regression", "extra trees", "FR (paper)", "LapWNN (paper)", "SFR-ICR (paper)"):
+        assert f"\n  {method} " in compared
+    assert len(re.findall(r"cellar \d [\d,]+ kB", compared)) == 5
+    assert str(tmp_path / "demo.html") in result.output
+    model = dsfr.load(tmp_path / "demo.dsfr")
+    assert (model.training["n_labeled"], model.training["n_agents"]) == (50, 5)
+    for command in re.findall(r"^  dsfr (explain .*?|predict .*?) +#", result.output, flags=re.MULTILINE):
+        assert run(*command.split()).exit_code == 0
 
 
 def test_training_over_a_graph_says_what_every_agent_sent(table, tmp_path):

@@ -1,4 +1,4 @@
-"""Commands that make and use a model: demo, fit, predict."""
+"""Commands that make and use a model: fit, predict."""
 
 from __future__ import annotations
 
@@ -42,36 +42,6 @@ OPTION_GROUPS = {
     "Output": ("output", "tensorboard"),
 }
 """Options of ``dsfr fit`` as its help shows them."""
-
-
-@main.command(epilog=examples("dsfr demo", "dsfr demo --seed 7 -o my-demo.dsfr"))
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of folds, labels and fits."
-)
-@click.option("-o", "--output", default="demo.dsfr", show_default=True, help="Where the model goes.")
-def demo(seed: int, output: str) -> None:
-    """Compare the paper's five methods on a bundled table, and explain the resulting model."""
-    from dsfr.cli.console import count_steps, show_table
-    from dsfr.paper.demo import LABELS_PER_AGENT, N_AGENTS, N_FITS, N_FOLDS, compare, summarize, train_model
-    from dsfr.storage.atomic import check_writable
-
-    check_writable(output)
-    with count_steps("fitting five methods", N_FITS) as step:
-        fits = compare(seed, step)
-    header = ["method", "NRMSE", "seconds", f"NRMSE, {N_AGENTS} agents", "seconds", "rounds", "kB sent"]
-    n_labels = N_AGENTS * LABELS_PER_AGENT
-    show_table(
-        f"Diabetes (442 rows, 10 features): {n_labels} labels, centralised and over {N_AGENTS} agents",
-        header,
-        summarize(fits),
-        caption=f"Test NRMSE, mean ± deviation over {N_FOLDS} folds (1 = predicting the mean); seed {seed}, default "
-        "settings, nothing tuned. FR has every label.",
-    )
-    model = train_model(seed)
-    click.echo(f"\nThe rules that {N_AGENTS} agents agreed on (SFR-ICR, {LABELS_PER_AGENT} labels each):\n")
-    click.echo(model.explain())
-    click.echo(f"\nModel file: {model.save(output).resolve()}")
-    click.echo(f"Next: dsfr explain {output}, or dsfr report {output} -o report.html")
 
 
 @main.command(
