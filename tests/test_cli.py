@@ -611,7 +611,14 @@ def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch)
     assert result.exit_code == 0, result.output
     rules, _, compared = result.output.partition("Error on wines")
     assert "THEN flavanoids = " in rules
-    for method in ("RuleRegressor", "ridge regression", "extra trees", "FR (paper)", "LapWNN (paper)", "SFR-ICR (paper)"):
+    for method in (
+        "RuleRegressor",
+        "ridge regression",
+        "extra trees",
+        "FR (paper)",
+        "LapWNN (paper)",
+        "SFR-ICR (paper)",
+    ):
         assert f"\n  {method} " in compared
     assert len(re.findall(r"cellar \d [\d,]+ kB", compared)) == 5
     assert str(tmp_path / "demo.html") in result.output

@@ -49,13 +49,14 @@ def demo(seed: int, output: str) -> None:
 
 
 def _show_model(model: Any) -> None:
-    from dsfr.paper.demo import LABELS_PER_AGENT, N_AGENTS, TARGET
+    from dsfr.paper.demo import FEATURES, LABELS_PER_AGENT, N_AGENTS, TARGET
 
     n_labels, n_rows = N_AGENTS * LABELS_PER_AGENT, model.training["n_samples"]
     click.echo(
         f"{n_rows} wines (a table that comes with scikit-learn) of {N_AGENTS} owners, who keep their rows.\n"
-        f"{TARGET} was measured on {n_labels} of them, {LABELS_PER_AGENT} at each owner; 12 other measurements are "
-        f"known of all.\nThe model that the owners agreed on is this text:\n"
+        f"{TARGET} was measured on {n_labels} of them, {LABELS_PER_AGENT} at each owner; {', '.join(FEATURES)} on "
+        "all.\n"
+        "The model that the owners agreed on is this text:\n"
     )
     click.echo(model.explain())
 
@@ -70,9 +71,9 @@ def _show_comparison(fits: list[Any], seed: int) -> None:
         f"Error on wines that training did not see ({n_labels} labels)",
         ["method", "NRMSE", f"{COVERAGE:.0%} intervals hold", "rows stay with owners"],
         summarize(fits),
-        caption=f"Mean over {N_FOLDS} folds ± standard error, the same rows and labels for all; 1 = predicting the mean; "
-        f"seed {seed}, default settings. FR has every label. Where the target is nearly linear in the features, as in "
-        "scikit-learn's diabetes table, ridge regression is as good or better.",
+        caption=f"Mean over {N_FOLDS} folds ± standard error, the same rows and labels for all; 1 = predicting the "
+        f"mean; seed {seed}, default settings. FR has every label. Where the target is nearly linear in the features, "
+        "as in scikit-learn's diabetes table, ridge regression is as good or better.",
     )
 
 
@@ -83,5 +84,6 @@ def _show_traffic(model: Any) -> None:
     each = ", ".join(f"{name} {value:,.0f} kB" for name, value in sent.items())
     click.echo(
         f"What left each owner: {each}, in {model.training['rounds']} rounds.\n"
-        "These are sums over its rows, whose size does not depend on the number of rows; no row was sent.\n"
+        "These are sums over its rows and vectors of the model's size, which do not grow with the number of rows. What "
+        "they reveal: docs/privacy.md.\n"
     )

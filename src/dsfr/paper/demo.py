@@ -17,11 +17,12 @@ from sklearn.preprocessing import StandardScaler
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.estimators import RuleRegressor
-from dsfr.estimators.methods import METHODS
+from dsfr.estimators.methods import METHODS, Method
 from dsfr.estimators.metrics import nrmse
 from dsfr.model.model import Model
 from dsfr.paper.datasets import hide_labels, split_evenly
 
+FEATURES = ("alcohol", "total_phenols", "color_intensity", "hue")
 TARGET = "flavanoids"
 N_AGENTS = 5
 LABELS_PER_AGENT = 10
@@ -43,22 +44,23 @@ class Competitor:
     """Whether it gets every label."""
 
 
+def _ridge(_: int) -> Any:
+    return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 25)))
+
+
+def _of_paper(method: Method) -> Competitor:
+    return Competitor(
+        f"{method.name} (paper)",
+        lambda seed: method.make(random_state=seed),
+        all_labels=method.needs_all_labels,
+    )
+
+
 COMPETITORS = (
     Competitor(RULES, lambda seed: RuleRegressor(random_state=seed)),
-    Competitor(
-        "ridge regression", lambda _: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 25))), over_owners=False
-    ),
+    Competitor("ridge regression", _ridge, over_owners=False),
     Competitor("extra trees", lambda seed: ExtraTreesRegressor(300, random_state=seed), over_owners=False),
-    *(
-        Competitor(f"{method.name} (paper)", lambda seed, m=method: m.make(random_state=seed))  # type: ignore[misc]
-        for method in METHODS.values()
-        if not method.needs_all_labels
-    ),
-    *(
-        Competitor(f"{method.name} (paper)", lambda seed, m=method: m.make(random_state=seed), all_labels=True)  # type: ignore[misc]
-        for method in METHODS.values()
-        if method.needs_all_labels
-    ),
+    *map(_of_paper, sorted(METHODS.values(), key=lambda method: method.needs_all_labels)),
 )
 
 
@@ -83,12 +85,12 @@ class TrainingSet:
     """Targets with `LABELS_PER_AGENT` labels per agent, NaN elsewhere."""
 
 
-def wine() -> tuple[Array, Array, list[str]]:
-    """scikit-learn's table of 178 wines: twelve measurements, the target, and the names of the former."""
+def wine() -> tuple[Array, Array]:
+    """Four measurements of the 178 wines of scikit-learn's table, and a fifth as the target."""
     data = load_wine()
-    j = data.feature_names.index(TARGET)
-    names = [str(name) for name in data.feature_names if name != TARGET]
-    return np.delete(data.data, j, axis=1), data.data[:, j].copy(), names
+    columns = [data.feature_names.index(name) for name in (*FEATURES, TARGET)]
+    values = data.data[:, columns].astype(np.float64)
+    return values[:, :-1].copy(), values[:, -1].copy()
 
 
 def distribute(X: Array, y: Array, seed: int) -> TrainingSet:
@@ -108,7 +110,7 @@ def n_fits() -> int:
 
 def compare(seed: int, step: Callable[[], None]) -> list[Fit]:
     """Fit every method on every fold, on the same rows and labels."""
-    X, y, _ = wine()
+    X, y = wine()
     fits = []
     for fold, (train, test) in enumerate(KFold(N_FOLDS, shuffle=True, random_state=seed).split(X)):
         data = distribute(X[train], y[train], seed + fold)
@@ -125,18 +127,17 @@ def summarize(fits: list[Fit]) -> list[list[str]]:
 
 def train_model(seed: int) -> tuple[Model, TrainingSet]:
     """Train the recommended model over all owners, on the whole table."""
-    X, y, names = wine()
+    X, y = wine()
     data = distribute(X, y, seed)
     owners = np.array([f"cellar {agent + 1}" for agent in data.agents])
     estimator = RuleRegressor(random_state=seed).fit(X, data.known, agents=owners)
-    return estimator.model_.renamed(names, TARGET), data
+    return estimator.model_.renamed(FEATURES, TARGET), data
 
 
 def as_table(data: TrainingSet) -> pa.Table:
     """The rows with their owners, for a file; hidden targets are empty."""
-    _, _, names = wine()
     columns: dict[str, Any] = {"cellar": [f"cellar {agent + 1}" for agent in data.agents]}
-    columns |= {name: data.X[:, j] for j, name in enumerate(names)}
+    columns |= {name: data.X[:, j] for j, name in enumerate(FEATURES)}
     return pa.table(columns | {TARGET: pa.array(data.known, mask=np.isnan(data.known))})
 
 
