@@ -242,6 +242,7 @@ def _check_table(data: str, output: str) -> None:
 
 def _report_fit(outcome: Any, output: str) -> None:
     from dsfr.cli.console import show_ledger, show_table
+    from dsfr.pipeline.left_out import gain_of_unlabeled
 
     training = outcome.model.training
     rows = [
@@ -251,9 +252,12 @@ def _report_fit(outcome: Any, output: str) -> None:
         ["rounds", f"{training['rounds']} ({training['bytes'] / 1e3:.1f} kB sent)"],
         ["ended", str(training["termination"])],
         *([f"tuned {name}", f"{value:.3g}"] for name, value in training.get("tuned", {}).items()),
+        *_left_out_rows(outcome),
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
+    if outcome.alone is not None:
+        click.echo(gain_of_unlabeled(outcome.left_out, outcome.alone))
     if outcome.model.is_student:
         click.echo(f"\n{outcome.model.explain()}")
     if "models" in training:
@@ -266,6 +270,19 @@ def _report_fit(outcome: Any, output: str) -> None:
         )
     if training["n_agents"] > 1:
         show_ledger(outcome.ledger)
+
+
+def _left_out_rows(outcome: Any) -> list[list[str]]:
+    """Leave-one-out error with its standard error, as a part of the labels' deviation where that is known."""
+    from dsfr.core.explain.words import readable
+
+    found = outcome.left_out
+    if found is None:
+        return []
+    if outcome.spread is None:
+        return [["RMSE, leave-one-out", f"{readable(found.error)} ± {readable(found.standard_error)}"]]
+    error, standard_error = found.error / outcome.spread, found.standard_error / outcome.spread
+    return [["NRMSE, leave-one-out", f"{error:.4f} ± {standard_error:.4f}"]]
 
 
 def _models(models: list[dict[str, float]]) -> list[list[str]]:
