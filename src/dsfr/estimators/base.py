@@ -21,6 +21,7 @@ from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
 from dsfr.estimators.engines import Dask
+from dsfr.estimators.notebook import NotebookMixin
 from dsfr.estimators.parameters import ComponentEstimator, drawn_state, training_seed
 from dsfr.estimators.training_warnings import training_warnings
 from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
@@ -34,7 +35,7 @@ from dsfr.training.shard import Shard
 from dsfr.training.split import split_rows
 
 
-class DistributedRegressor(RegressorMixin, ComponentEstimator):
+class DistributedRegressor(NotebookMixin, RegressorMixin, ComponentEstimator):
     """A regressor whose rows may belong to several agents."""
 
     fit_report_: FitReport
