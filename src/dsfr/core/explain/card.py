@@ -159,13 +159,16 @@ class Card:
 
     def line_text(self, rule: int) -> str:
         """The line of a rule: its constant and the terms that it has."""
-        constant, *slopes = self.lines[rule].tolist()
-        terms = [
-            f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
-            for slope, name in zip(slopes, self.feature_names, strict=True)
+        return " ".join([in_full(float(self.lines[rule, 0])), *self.line_terms(rule).values()])
+
+    def line_terms(self, rule: int) -> dict[int, str]:
+        """Signed terms of the line of a rule, by feature."""
+        slopes = enumerate(zip(self.lines[rule, 1:].tolist(), self.feature_names, strict=True))
+        return {
+            j: f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
+            for j, (slope, name) in slopes
             if slope != 0.0
-        ]
-        return " ".join([in_full(constant), *terms])
+        }
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, conditions, line and text."""
