@@ -487,9 +487,19 @@ def test_the_code_to_reproduce_trains_the_same_model(estimator, split, tmp_path)
         exec(code, namespace)
         np.testing.assert_array_equal(namespace["model"].predict(X), model.predict(X))
         defaults = clone(estimator).set_params(random_state=5)
-        given = [name for name in signature(type(estimator)).parameters if f"    {name}=" in code]
+        given = [name for name in signature(type(estimator)).parameters if re.search(rf"[( ]{name}=", code)]
         for name in given:  # what is written is not the default
             assert repr(getattr(defaults, name)) != repr(signature(type(estimator)).parameters[name].default), name
+
+
+@pytest.mark.parametrize("teacher", [None, AutoSFRRegressor(n_models=1, effects=None), SFRRegressor(ridge=0.5)])
+def test_the_code_to_reproduce_short_rules_trains_them(teacher):
+    X, _, y = make_table(1)
+    estimator = dsfr.RuleRegressor(max_rules=3, teacher=teacher, edits={"x0": {"slope": "+"}}, random_state=0)
+    model = estimator.fit(X, y).model_
+    namespace = {"X": X, "y": y}
+    exec(reproduction_of(model), namespace)
+    np.testing.assert_array_equal(namespace["model"].predict(X), model.predict(X))
 
 
 def test_a_random_state_that_was_drawn_can_be_reproduced():
@@ -512,7 +522,7 @@ def test_a_person_would_write_the_code_to_reproduce():
         ").fit(X, y, agents=owners)"
     )
     assert reproduction_of(SFRRegressor(solver="conjugate", random_state=1).fit(X, y).model_) == (
-        "from dsfr import SFRRegressor\n\nmodel = SFRRegressor(\n    random_state=1,\n).fit(X, y)"
+        "from dsfr import SFRRegressor\n\nmodel = SFRRegressor(random_state=1).fit(X, y)"
     )
 
 
