@@ -12,7 +12,6 @@ from dsfr.estimators.parameters import COMPONENTS, NOT_SETTINGS, ComponentEstima
 from dsfr.model.model import Model
 from dsfr.training.component import as_source
 
-
 LINE = 88
 """Longer calls have one argument per line."""
 
