@@ -21,7 +21,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## train the paper's five methods on a bundled table and explain the result
+demo: $(READY) ## train short rules on a bundled table of five owners, compare methods, write a report page
 	$(BIN)/dsfr demo
 
 # Files of tests run in parallel, on as many processes as there are cores; `pytest` alone runs them one after the other.

@@ -23,6 +23,7 @@ from dsfr.engines import Engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_scan
 from dsfr.estimators.engines import Dask
 from dsfr.estimators.label_weights import relative_weights, weighted_labels
+from dsfr.estimators.notebook import NotebookMixin
 from dsfr.estimators.owners import checked_owners
 from dsfr.estimators.parameters import drawn_state, training_seed
 from dsfr.estimators.training_warnings import training_warnings
@@ -38,7 +39,7 @@ from dsfr.training.fit_report import FitReport, Stopwatch
 from dsfr.training.shard import Shard
 
 
-class DistributedRegressor(RegressorMixin, LabelUpdates):
+class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
     """A regressor whose rows may belong to several agents."""
 
     fit_report_: FitReport

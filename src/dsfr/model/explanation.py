@@ -11,6 +11,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.explain.contributions import Contributions
 from dsfr.core.explain.effect_words import EffectsExplanation, explain_effects
+from dsfr.core.explain.html import rules_html, shortened
 from dsfr.core.explain.rules import Rule, explain
 from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import one_line, readable, signed
@@ -43,6 +44,20 @@ class Explanation(tuple[Rule, ...]):
         share = f"Rules have {1.0 - self.effects.share:.0%} of the prediction."
         return "\n\n".join([*notes, str(self.effects), *([share, rules] if self else [])])
 
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.summary()}; print it to read it>"
+
+    def _repr_html_(self) -> str:
+        effects = [] if self.effects is None else list(map(str, self.effects.features))
+        return rules_html(self.summary(), [rule.row() for rule in self], effects)
+
+    def summary(self) -> str:
+        """What there is to read."""
+        parts = [f"{len(self)} rules"] if self else []
+        if self.effects is not None:
+            parts.append(f"effects of {len(self.effects.features)} features and {len(self.effects.pairs)} pairs")
+        return " and ".join(parts)
+
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, line, and label, center and width of its sets."""
         return [_record(rule) for rule in self]
@@ -52,7 +67,7 @@ class Explanation(tuple[Rule, ...]):
         return data_frame(self.to_records()).set_index("rule")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PredictionExplanation:
     """One prediction as the sum of ``start`` and the contributions of rules, features and pairs of features."""
 
@@ -122,6 +137,10 @@ class PredictionExplanation:
             effects = dict(zip(self.feature_names, self.parts.effects.tolist(), strict=True))
             records.append({"rule": "effects", "strength": self.parts.effect_share, "firing": 0.0, **effects, **pairs})
         return data_frame(records).set_index("rule")
+
+    def __repr__(self) -> str:
+        target = shortened(self.target_name, 60)
+        return f"<{target} {readable(self.prediction)}, in {self.parts.parts.size} parts; print it to read them>"
 
     def __str__(self) -> str:
         target = one_line(self.target_name)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dsfr.core.arrays import Array, as_floats
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.contributions import contributions
+from dsfr.core.explain.html import rules_html, shortened
 from dsfr.core.explain.rule_base import RuleBase, domain_of
 from dsfr.core.explain.structure import Structure
 from dsfr.core.features.linguistic import LinguisticRules
@@ -37,7 +38,7 @@ class Interval(NamedTuple):
     high: Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Model:
     """A mixture of one or several predictors, the names of the columns, and a record of the training."""
 
@@ -48,6 +49,21 @@ class Model:
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
+
+    def __repr__(self) -> str:
+        return f"<Model of {shortened(self.target_name, 60)} from {len(self.feature_names)} features: {self._kind()}>"
+
+    def _repr_html_(self) -> str:
+        """The rules as a small table; of a model without rules, its name."""
+        if isinstance(self.predictor.basis, Wavelets):
+            return rules_html(repr(self), [])
+        return self.explain()._repr_html_()
+
+    def _kind(self) -> str:
+        """What the model consists of."""
+        n_rules = sum(member.predictor.basis.n_rules for member in self.members if member.share > 0)
+        members = f" in {len(self.members)} members" if len(self.members) > 1 else ""
+        return f"{n_rules} rule{'s' * (n_rules != 1)}{members}" if n_rules else f"no rules{members}"
 
     @property
     def members(self) -> tuple[Member, ...]:

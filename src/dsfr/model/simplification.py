@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +77,20 @@ def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> 
     members = tuple(_simpler_member(member, X, similarity, min_strength) for member in model.members)
     if all(after is before for after, before in zip(members, model.members, strict=True)):
         return model
-    without = tuple(replace(member, posterior=None) for member in members)
-    return replace(model, mixture=Mixture(without, link=model.mixture.link))
+    mixture = Mixture(tuple(replace(member, posterior=None) for member in members), link=model.mixture.link)
+    return replace(model, mixture=mixture, training=_without_agreement(model.training, members))
+
+
+def _without_agreement(training: Mapping[str, Any], members: tuple[Member, ...]) -> dict[str, Any]:
+    """The record of a training with the present numbers of rules, and without what was measured before simplifying."""
+    described = training.get("models", [])
+    if len(described) != len(members):
+        return dict(training)
+    kept = [
+        {**entry, "agreement": None, "n_rules": member.predictor.basis.n_rules}
+        for entry, member in zip(described, members, strict=True)
+    ]
+    return {**training, "models": kept}
 
 
 def _simpler_member(member: Member, X: Array, similarity: float, min_strength: float) -> Member:

@@ -1,7 +1,7 @@
 // Responses, predictions against true values, and the history of the training.
 // ---- response
 function fillResponse() {
-  featureOptions(byId("response-feature"), model.first_feature);
+  featureOptions(byId("response-feature"));
   byId("response-feature").addEventListener("input", drawResponse);
   show("response", "Response");
   onWidth(byId("response-chart"), drawResponse);

@@ -1,7 +1,11 @@
 // Sliders, the live prediction, and its contributions.
+const MOST_INPUTS = 12;
+
 function fillInputs() {
   byId("what-target").textContent = model.target;
-  byId("inputs").append(...model.features.map((name, j) => inputOf(name, j)));
+  const made = model.order.map((j) => inputOf(model.features[j], j)), others = made.slice(MOST_INPUTS);
+  byId("inputs").append(...made.slice(0, MOST_INPUTS));
+  if (others.length) byId("inputs").append(element("details", {}, element("summary", {}, `${others.length} inputs that matter less`), ...others));
   byId("reset").addEventListener("click", () => useRow(model.reference));
   fillCoverages();
   state.listeners.push(drawPrediction);
@@ -51,6 +55,7 @@ function drawPrediction() {
   const value = predict(model, state.row), ends = interval(model, state.row, state.coverage);
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
+  byId("brief").textContent = `= ${readable(value)}`;
   byId("interval-text").textContent = ends === null ? "" : `interval (jackknife): ${readable(ends[0])} to ${readable(ends[1])}`;
   byId("fires").hidden = !model.members.length;
   const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);

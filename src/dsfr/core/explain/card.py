@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.explain.html import RuleRow, rules_html, shortened
 from dsfr.core.explain.words import readable
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.link import Link
@@ -63,7 +64,7 @@ def term_names(rules: LinguisticRules, words: Mapping[int, Sequence[str]], binar
     return names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Card:
     """Rules over shared terms, with the names of columns and terms; printing it shows the whole model."""
 
@@ -92,6 +93,22 @@ class Card:
 
     def __len__(self) -> int:
         return self.rules.n_rules
+
+    def __repr__(self) -> str:
+        return f"<Card: {self.summary()}; print it to read the model>"
+
+    def _repr_html_(self) -> str:
+        target = quoted(self.target_name)
+        rows = [
+            RuleRow(k + 1, float(self.predictor.shares[k]), self.condition(k), f"{target} = {self.line_text(k)}")
+            for k in range(len(self))
+        ]
+        return rules_html(self.summary(), rows, [*self.notes, *self.meanings()])
+
+    def summary(self) -> str:
+        """Number of rules, target and number of features."""
+        rules = "one rule" if len(self) == 1 else f"{len(self)} rules"
+        return f"{shortened(self.target_name, 60)} by {rules} from {len(self.feature_names)} features"
 
     def __str__(self) -> str:
         parts = [self.introduction(), "\n".join(self.notes), self._section("Words", self.meanings())]
@@ -150,13 +167,16 @@ class Card:
 
     def line_text(self, rule: int) -> str:
         """The line of a rule: its constant and the terms that it has."""
-        constant, *slopes = self.lines[rule].tolist()
-        terms = [
-            f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
-            for slope, name in zip(slopes, self.feature_names, strict=True)
+        return " ".join([in_full(float(self.lines[rule, 0])), *self.line_terms(rule).values()])
+
+    def line_terms(self, rule: int) -> dict[int, str]:
+        """Signed terms of the line of a rule, by feature."""
+        slopes = enumerate(zip(self.lines[rule, 1:].tolist(), self.feature_names, strict=True))
+        return {
+            j: f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
+            for j, (slope, name) in slopes
             if slope != 0.0
-        ]
-        return " ".join([in_full(constant), *terms])
+        }
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, conditions, line and text."""

@@ -91,6 +91,16 @@ class Scores:
         squares = np.diff(self.counts, prepend=0.0) @ (self.thresholds / largest) ** 2
         return largest * float(np.sqrt(squares / self.counts[-1]))
 
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `deviation`, from the spread of the squared errors (delta method)."""
+        largest = max(float(self.thresholds[-1]), np.finfo(np.float64).tiny)
+        weights = np.diff(self.counts, prepend=0.0) / self.counts[-1]
+        squares = (self.thresholds / largest) ** 2
+        mean = float(weights @ squares)
+        spread = float(weights @ (squares - mean) ** 2) / max(float(self.counts[-1]) - 1.0, 1.0)
+        return largest * float(np.sqrt(spread / mean)) / 2.0 if mean > 0.0 else 0.0
+
     def _rank(self, coverage: float) -> float:
         """Rank, among the sorted errors, of the one that is the half width: ``ceil(coverage (n + 1))``."""
         return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
