@@ -96,8 +96,8 @@ def test_bad_edits_name_the_line(table, tmp_path):
         ("speed: 3\n", "line 1: 'speed' is a feature"),
         ("speed:\nspeed:\n", "line 2: 'speed' is there twice"),
         ("speed:\n  thresholds: [[1, 2]\n", "line 2: '[[1, 2]' is no list of pairs"),
-        ("speed:\n  slope: up\n", "edits['speed']: slope='up' must be"),
-        ("spede:\n  condition: no\n", "edits names the feature 'spede', which is not there"),
+        ("speed:\n  slope: up\n", "line 2: slope='up' must be '+', '-' or '0'"),
+        ("spede:\n  condition: no\n", "line 1: there is no feature 'spede'; there are speed, angle"),
     ):
         edited.write_text(text)
         assert message in refused(*told)

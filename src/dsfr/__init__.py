@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dsfr.estimators import SFRRegressor as SFRRegressor
     from dsfr.estimators.metrics import nrmse as nrmse
     from dsfr.estimators.metrics import nrmse_scorer as nrmse_scorer
+    from dsfr.estimators.model_selection import LabeledKFold as LabeledKFold
     from dsfr.io import Scan as Scan
     from dsfr.io import scan as scan
     from dsfr.model.file import ModelFileError as ModelFileError
@@ -67,6 +68,7 @@ _HOME = {
     "ICR": "dsfr.training",
     "InProcess": "dsfr.estimators",
     "InProcessEngine": "dsfr.engines",
+    "LabeledKFold": "dsfr.estimators.model_selection",
     "LapWNNRegressor": "dsfr.estimators",
     "MPIEngine": "dsfr.engines.mpi.engine",
     "MPIGossipEngine": "dsfr.engines.mpi.gossip",

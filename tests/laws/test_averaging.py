@@ -235,6 +235,7 @@ def test_shares_sum_to_one_and_predictions_are_their_average():
         assert told["agreement"] == pytest.approx(1.0 - np.var(gap) / np.var(average), abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(seeds)
 def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):

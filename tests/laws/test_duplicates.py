@@ -48,6 +48,7 @@ def outcome(training):
     return np.concatenate([array.ravel() for array in arrays])
 
 
+@pytest.mark.slow
 @given(seeds, told, st.integers(2, 4), st.integers(1, 3))
 @settings(max_examples=20)
 def test_duplicates_at_their_owner_change_nothing_to_the_last_bit(seed, told, most, n_agents):
@@ -81,6 +82,7 @@ def test_labelled_rows_with_tiny_noise_change_nothing_either(seed, told, power, 
     assert repeated.n_duplicates == len(labeled)
 
 
+@pytest.mark.slow
 @given(seeds, told, st.integers(1, 20))
 @settings(max_examples=20)
 def test_a_row_that_two_owners_hold_is_as_if_one_of_them_held_it(seed, told, n_shared):

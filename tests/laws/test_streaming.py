@@ -283,6 +283,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="resident memory is counted in kilobytes on Linux")
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     """Four times the rows, the same peak: a copy of the longer table alone would take 80 MB."""

@@ -101,6 +101,14 @@ class Settings(Component):
         """Whether duplicate rows count once: where labels choose, or measure the uncertainty of a model."""
         return self.tune is not None or self.uncertainty or self.relevance == "evidence"
 
+    @property
+    def takes_relative_weights(self) -> bool:
+        """Whether weights of labels compare these with each other and do not say how many there are.
+
+        That is so where copies of a row count once: there, doubling all weights must be as doubling the table is.
+        """
+        return self.merges_duplicates
+
 
 def usual_solver(tune: Any, uncertainty: Any) -> Solver:
     """The solver where none is asked for: sums if tuning or uncertainty need the summed statistics."""

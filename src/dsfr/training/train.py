@@ -19,6 +19,7 @@ from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.duplicates import duplicates
 from dsfr.training.ensemble import calibration, rule_bases, target_scale
 from dsfr.training.ensemble.members import Base
+from dsfr.training.label_sums import LabelSums
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
@@ -55,6 +56,8 @@ class Training:
     """Factor by which leave-one-out errors are too small, because what was chosen saw all labels."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
+    sums: LabelSums | None = None
+    """Sums over labels to which more can be added; None if the solver does not sum them."""
     ending: str = "converged"
     """What `termination` says if no stage ended at ``max_rounds``."""
 
@@ -115,9 +118,10 @@ def _train_single(
         history=history,
         unconverged=tuple(stage for stage, done in stages if not done),
         n_samples=int(population.n_samples),
-        n_labeled=int(population.target.n),
+        n_labeled=int(population.n_labeled),
         tuned=found.tuned,
         odd_target=population.odd_target,
+        sums=LabelSums.of([found], population),
     )
 
 
@@ -145,10 +149,11 @@ def _train_mixture(
         history=history,
         unconverged=tuple(stage for stage, converged in done.items() if not converged),
         n_samples=int(population.n_samples),
-        n_labeled=int(population.target.n),
+        n_labeled=int(population.n_labeled),
         tuned=strongest.tuned,
         odd_target=None if link.is_log else population.odd_target,
         optimism=weighed.optimism,
+        sums=LabelSums.of([base.found for base in trained], population),
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )

@@ -185,7 +185,23 @@ class Card:
             "terms_per_rule": float(terms.mean()),
             "words": sum(words),
             "words_per_feature": sum(words) / len(words) if words else 0.0,
+            "distinguishability": self.distinguishability(),
         }
+
+    def distinguishability(self) -> float:
+        """1 minus the largest Jaccard similarity of two adjacent terms of a feature over its range; 1 without words."""
+        limits = self.predictor.limits
+        similarities = [0.0]
+        for j in np.unique(self.rules.ramp_features).astype(int).tolist():
+            ramps = np.array(self.rules.ramps_of(j))
+            low, high = (ramps.min(), ramps.max()) if limits is None else (limits.low[j], limits.high[j])
+            x = np.linspace(min(low, ramps.min()), max(high, ramps.max()), 1001)[:, None]
+            above = np.clip((x - ramps[:, 0]) / (ramps[:, 1] - ramps[:, 0]), 0.0, 1.0)
+            terms = -np.diff(above, axis=1, prepend=1.0, append=0.0)
+            joint = np.minimum(terms[:, 1:], terms[:, :-1]).sum(axis=0)
+            either = np.maximum(terms[:, 1:], terms[:, :-1]).sum(axis=0)
+            similarities += (joint / np.maximum(either, 1e-300)).tolist()
+        return 1.0 - max(similarities)
 
     def _section(self, title: str, lines: Sequence[str]) -> str:
         return "\n".join([title, *(f"  {line}" for line in lines)]) if lines else ""

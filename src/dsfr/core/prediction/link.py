@@ -40,6 +40,34 @@ class Link:
         within: Array = np.clip(values, self.low, self.high)
         return within
 
+    def values(self, targets: Array) -> Array:
+        """Targets on the scale of learning.
+
+        Raises
+        ------
+        ValueError
+            If logarithms are learnt, and a target is not positive.
+        """
+        if not self.is_log:
+            return targets
+        if (targets <= 0.0).any():
+            raise ValueError(f"a target of {targets.min():g} has no logarithm, which this model learns: train again")
+        logs: Array = np.log(targets)
+        return logs
+
+    def including(self, values: Array) -> Link:
+        """The link with limits that hold some further values of labels; bounds that labels cross are no bounds."""
+        if self.is_identity:
+            return self
+        low, high = float(values.min()), float(values.max())
+        floor, ceiling = self.floor, self.ceiling
+        if not self.is_log:
+            floor = floor if low >= floor else -LARGEST_FLOAT
+            ceiling = ceiling if high <= ceiling else LARGEST_FLOAT
+        elif np.exp(high) > ceiling:
+            ceiling = LARGEST_FLOAT
+        return Link(self.is_log, self.factor, min(self.low, low), max(self.high, high), floor, ceiling)
+
     def predictions(self, values: Array) -> Array:
         """Means of the target at values on the scale of learning."""
         held = self.held(values)

@@ -12,7 +12,7 @@ from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.calibration import labeled_sample
+from dsfr.training.ensemble.calibration import label_weights, labeled_sample
 from dsfr.training.ensemble.teacher import (
     LINKED,
     left_out_averages,
@@ -22,7 +22,6 @@ from dsfr.training.ensemble.teacher import (
     on_own_scale,
     own_targets,
 )
-from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.shard import ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import array
@@ -70,16 +69,16 @@ def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 )
 def teacher_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared leave-one-out errors of the teacher on the own labels; keep how far its predictions move."""
-    X, y = labeled_sample(shard, int(memory["seed"]))
-    sample = Shard(ArrayRows(X, y), shard.key).within_limits(memory)
+    labels = labeled_sample(shard, int(memory["seed"]))
+    sample, weights = Shard(labels, shard.key).within_limits(memory), label_weights(labels)
     left_out = on_own_scale(left_out_averages(sample, memory, broadcast), broadcast)
-    shifts, square = np.zeros(len(y)), 0.0
+    shifts, square = np.zeros(len(weights)), 0.0
     for start, (within, known) in _counted(sample):
         here = slice(start, start + len(known))
         targets = (own_targets(known, memory) - float(broadcast["own_mean"])) / float(broadcast["own_scale"])
         shifts[here] = on_own_scale(mixture_predictions(within, broadcast), broadcast) - left_out[here]
-        square += float(np.sum((targets - left_out[here]) ** 2))
-    return {**memory, "left_out_shifts": shifts}, {"square": scalar(square), "n_labeled": scalar(len(y))}
+        square += float(weights[here] @ (targets - left_out[here]) ** 2)
+    return {**memory, "left_out_shifts": shifts}, {"square": scalar(square), "n_labeled": scalar(weights.sum())}
 
 
 def _counted(shard: Shard) -> Iterator[tuple[int, tuple[Array, Array]]]:

@@ -48,7 +48,7 @@ class TrainedEffects:
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
     """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
-    allowed = settings.most_weights(population.target.n)
+    allowed = settings.most_weights(population.n_labeled)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
         return TrainedEffects()
@@ -65,7 +65,7 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
 def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[Effects, int | None]:
     """All effects that are tried, and the number of different labels if they are few."""
     d = len(population.ranges.low)
-    sizes = effect_sizes(d, population.target.n, most)
+    sizes = effect_sizes(d, population.n_labeled, most)
     distribution, n_values = _distribution(engine, population)
     knots, ranks = distribution.knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)

@@ -65,7 +65,7 @@ def agree_bases(
 
 
 def _nothing_fits(settings: Settings, population: Population) -> str:
-    d, n = len(population.ranges.low), int(population.target.n)
+    d, n = len(population.ranges.low), int(population.n_labeled)
     return (
         f"max_weights_per_label={settings.max_weights_per_label:g} allows {settings.most_weights(n)} weights for {n} "
         f"labels, and a line along {d} features has {d + 1}: use fewer columns, label more rows, or raise it"
@@ -99,7 +99,7 @@ def varied_message(population: Population, variation: Variation) -> Bundle:
 def _steps(settings: Settings, population: Population, trained: list[Base]) -> Iterator[Settings]:
     """Settings of one rule base after the other; what has been trained decides how long it goes on."""
     n_features = len(population.ranges.low)
-    most_weights = settings.most_weights(population.target.n)
+    most_weights = settings.most_weights(population.n_labeled)
     most_rules = settings.most_rules if most_weights is None else most_weights // (n_features + 1)
     if most_rules < settings.n_rules:
         if most_rules == 0:

@@ -18,10 +18,9 @@ from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, re
 from dsfr.core.prediction.mixture import Scores
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.calibration import labeled_sample
+from dsfr.training.ensemble.calibration import label_weights, labeled_sample
 from dsfr.training.ensemble.effects import TrainedEffects, agree_effects
 from dsfr.training.ensemble.members import Base, left_out_rows, mixture_message
-from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS, agree_scaling
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
@@ -69,8 +68,8 @@ def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
 
     Of logarithms, predictions are their exponentials, without a factor; products with the targets tell the best one.
     """
-    X, y = labeled_sample(shard, int(memory["seed"]))
-    sample = Shard(ArrayRows(X, y), shard.key).within_limits(memory)
+    labels = labeled_sample(shard, int(memory["seed"]))
+    sample, y, weights = Shard(labels, shard.key).within_limits(memory), labels.y, label_weights(labels)
     averages = [rows.averages(broadcast["shares"]) for rows in left_out_rows(sample, memory, broadcast)]
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     values = np.clip(mean + scale * np.concatenate([np.empty(0), *averages]), *broadcast["value_limits"])
@@ -79,10 +78,10 @@ def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     if LOG_TARGET in memory:
         predicted, targets = np.exp(values - np.log(unit)), np.exp(y - np.log(unit))
     return memory, {
-        "error": scalar(float(np.sum((targets - predicted) ** 2))),
-        "product": scalar(float(targets @ predicted)),
-        "square": scalar(float(predicted @ predicted)),
-        "n_labeled": scalar(len(y)),
+        "error": scalar(float(weights @ (targets - predicted) ** 2)),
+        "product": scalar(float((weights * targets) @ predicted)),
+        "square": scalar(float((weights * predicted) @ predicted)),
+        "n_labeled": scalar(float(weights.sum())),
     }
 
 
@@ -121,7 +120,7 @@ def _check_positive(engine: Engine, own: Population) -> None:
 
 def _may_be_long_tailed(own: Population) -> bool:
     low, high = own.target_ends
-    return low > 0.0 and high >= LEAST_RATIO * low and own.target.n >= LEAST_LABELS
+    return low > 0.0 and high >= LEAST_RATIO * low and own.n_labeled >= LEAST_LABELS
 
 
 def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> AgreedTarget:

@@ -124,7 +124,7 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False) -> P
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     population = look.population(engine.sum("agree", look.message()))
-    return replace(population, limits=limits, odd_target=odd, target_ends=ends)
+    return replace(population, limits=limits, target_limits=target, odd_target=odd, target_ends=ends)
 
 
 def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]:

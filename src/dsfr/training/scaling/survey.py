@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
+from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, Array, row_blocks
 from dsfr.core.clustering.normal_starts import RowMoments
 from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
@@ -57,8 +57,12 @@ class Population:
     n_samples: float
     ticket: float
     """The highest ticket; its holder proposes the start centers."""
+    n_labeled: float
+    """Number of labels, whatever they weigh; the moments of the target count each as often as its weight says."""
     limits: Ranges | None = None
     """Beyond these, features count as lying at their end."""
+    target_limits: Array | None = None
+    """Beyond these, targets count as lying at their end."""
     odd_target: tuple[float, float] | None = None
     """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
     keeps_target: bool = False
@@ -92,8 +96,9 @@ class Population:
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
     crc = 0
-    for X, y in shard.batches():
+    for X, y, weights in shard.weighted_batches():
         crc = zlib.crc32(y.tobytes(), zlib.crc32(X.tobytes(), crc))
+        crc = crc if weights is None else zlib.crc32(weights.tobytes(), crc)
     return memory, {"rows": np.array([shard.n_samples, shard.n_labeled, crc], dtype=np.float64)}
 
 
@@ -135,7 +140,8 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 @task(
     verb="sum",
     stage="survey",
-    reveals="Number of rows and labels, mean and deviation of the agent's targets.",
+    reveals="Number of rows and labels, mean and deviation of the agent's targets; with `sample_weight`, the sum of "
+    "the labels' weights.",
     broadcast={**RANGES, **TARGET_RANGE},
     contributes=COUNTS,
     remembers=("low", "high"),
@@ -146,10 +152,12 @@ def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     moments = target_moments(shard, origin, unit)
     contribution = {
         "n_samples": scalar(shard.n_samples),
-        "n_labeled": scalar(moments.n),
+        "n_labeled": scalar(shard.n_labeled),
         "target_total": scalar(moments.total),
         "target_square": scalar(moments.square),
     }
+    if shard.has_weights:
+        contribution["label_weight"] = scalar(moments.n)
     return {**memory, "low": broadcast["low"], "high": broadcast["high"]}, contribution
 
 
@@ -172,12 +180,13 @@ def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
 
 
 def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
-    """Moments of the agent's known targets."""
+    """Moments of the agent's known targets, each counted as often as its weight says."""
     moments = Moments(0.0, 0.0, 0.0, origin, unit)
-    for _, y in shard.batches():
+    for _, y, weights in shard.weighted_batches():
         for block in row_blocks(len(y), CHUNK_ROWS):
-            known = y[block]
-            moments += Moments.of(known[~np.isnan(known)], origin, unit)
+            known = ~np.isnan(y[block])
+            own = None if weights is None else weights[block][known]
+            moments += Moments.of(y[block][known], origin, unit, own)
     return moments
 
 
@@ -208,8 +217,10 @@ class FirstLook:
         n, total, square = (float(counted[name]) for name in ("n_labeled", "target_total", "target_square"))
         if n == 0.0:
             raise ValueError(NO_LABEL)
-        target = Moments(n, total, square, self.target_origin, self.target_unit)
-        found = Population(self.ranges, target, float(counted["n_samples"]), self.ticket, moments=self.moments)
+        weight = float(counted.get("label_weight", n))
+        target = Moments(weight, total, square, self.target_origin, self.target_unit)
+        n_samples = float(counted["n_samples"])
+        found = Population(self.ranges, target, n_samples, self.ticket, n_labeled=n, moments=self.moments)
         return replace(found, target_ends=self.target_ends)
 
     @property
