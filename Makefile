@@ -89,8 +89,9 @@ tables: $(READY) ## write the table of tasks into docs/privacy.md
 	$(BIN)/python docs/privacy_table.py
 
 # More cases than a test run has time for; the seed and the counts are printed.
-picture: $(READY) ## draw the pictures of the README again (needs Chromium)
+picture: $(READY) ## draw the pictures of the documents again (needs Chromium)
 	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/which_estimator.py
 	$(BIN)/python docs/screenshot.py
 
 lock: $(READY) ## resolve the locked dependencies again
