@@ -7,7 +7,7 @@ PEERS := .venv-peers
 ACCURACY := .venv-accuracy
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check lint types imports format lock bench speed reproduce picture docs tables torture package sbom clean
+.PHONY: help demo test slow check lint types imports format lock bench speed reproduce picture docs printed tables torture package sbom clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -84,6 +84,9 @@ reproduce: $(READY) ## run the paper's experiments that are not stored yet, rend
 docs: $(READY) ## build the site of the documents into build/site, running its gallery; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "to see it: $(BIN)/python -m http.server -d build/site"
+
+printed: $(READY) ## write what the Python blocks of the README print into the README
+	$(BIN)/python docs/printed.py
 
 tables: $(READY) ## write the table of tasks into docs/privacy.md
 	$(BIN)/python docs/privacy_table.py
