@@ -51,6 +51,8 @@ class Leaf:
     """Sums over its rows; None before they are known."""
     prior: Array | None = None
     """Line of its parent."""
+    is_closed: bool = False
+    """Whether it is not to be split, because agents do not give its sums."""
 
     def split(self, feature: int, ramp: Ramp, line: Array) -> tuple[Leaf, Leaf]:
         """The parts below and above a ramp."""
@@ -85,6 +87,11 @@ class Tree:
         """The same rules, of which some now have sums."""
         known = dict(zip(numbers, sums, strict=True))
         leaves = (replace(leaf, sums=known.get(number, leaf.sums)) for number, leaf in enumerate(self.leaves))
+        return replace(self, leaves=tuple(leaves))
+
+    def closed(self, numbers: Sequence[int]) -> Tree:
+        """The same rules, of which some are not to be split."""
+        leaves = (replace(leaf, is_closed=leaf.is_closed or i in numbers) for i, leaf in enumerate(self.leaves))
         return replace(self, leaves=tuple(leaves))
 
     def split(self, split: Split) -> Tree:

@@ -18,7 +18,7 @@ from dsfr.core.distillation.student import (
     rounded_predictor,
     stage_lines,
 )
-from dsfr.core.distillation.tree import Growth, Tree
+from dsfr.core.distillation.tree import Growth
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.mixture import Member, Mixture
@@ -29,7 +29,7 @@ from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.component import Component, Rule, count, number, parameter
 from dsfr.training.distillation.edits import Edits
 from dsfr.training.distillation.fidelity import calibrate_student, measure, stage_squares
-from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
+from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, allowed_root, grow, line_columns
 from dsfr.training.distillation.quantiles import agree_knots
 from dsfr.training.distillation.taught import teach, teacher_error
 from dsfr.training.tasks.checked_engine import checked
@@ -117,13 +117,14 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     units = Units(strongest.ranges, strongest.target_mean, strongest.target_scale, strongest.limits)
     with single_threaded_blas():
         products = teach(engine, training.mixture)
-        measured = teacher_error(engine, training.mixture)
+        left_out = teacher_error(engine, training.mixture)
+        measured = training.error if left_out is None else left_out
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
         error = USUAL_ERROR * variance if measured is None else measured[0]
         means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
         error = max(float(error), LEAST_ERROR)
-        lesson = _Lesson(engine, units, target, settings, error, measured is not None, means.tolist())
+        lesson = _Lesson(engine, units, target, settings, error, left_out is not None, means.tolist())
         if measured is not None and not _is_signal(*measured):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
@@ -149,14 +150,15 @@ def _constant(lesson: _Lesson, training: Training) -> Student:
 def _learn(lesson: _Lesson, products: Array, variance: float, training: Training) -> Student:
     settings, n_features = lesson.settings, len(lesson.units.ranges.low)
     columns = Columns(line_columns(products), lesson.units.ranges)
-    knots, binary = agree_knots(lesson.engine)
+    knots, binary = agree_knots(lesson.engine, lesson.units.ranges)
     knots = settings.edits.with_fixed(knots)
     usable = [j for j in range(n_features) if knots[j, 0] < knots[j, -1] and j not in settings.edits.unconditioned]
     chosen = np.array(agree_candidates(lesson.engine, products, columns, knots, usable), dtype=np.int64)
     candidates = Candidates(chosen, knots[chosen], dict(settings.edits.fixed))
     n = float(products[0, 0])
     growth = Growth(candidates, settings.max_conditions, MIN_SHARE * n, LEAST_GAIN * n * variance)
-    grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
+    growth, root = allowed_root(lesson.engine, growth, columns)
+    grown = grow(lesson.engine, growth, columns, root, settings.max_rules)
     curve, lines = _curve(lesson, grown)
     if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules:
         grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)

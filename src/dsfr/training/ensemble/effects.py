@@ -17,13 +17,14 @@ from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
-from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
+from dsfr.core.solve.effect_priors import EffectSizes, effect_prior, effect_sizes, product_effects, single_effects
 from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
-from dsfr.engines import Engine
+from dsfr.engines import Engine, RefusedError
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.ensemble.members import Base
+from dsfr.training.scaling.grid_counts import agree_grid_counts
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.tasks.messages import pack, scalar, unpack_statistics
@@ -37,13 +38,14 @@ NEGLIGIBLE = 1e-2
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> list[Base]:
     """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
-    allowed = settings.most_weights(population.target.n)
+    allowed = settings.most_weights(population.stated_labels)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
         return []
-    dictionary = _dictionary(engine, settings, population, most)
-    target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
-    total = unpack_statistics(engine.sum("statistics", {**dictionary.arrays(), **pack(population.ranges), **target}))
+    found = _summed(engine, settings, population, most)
+    if found is None:
+        return []
+    dictionary, total = found
     n = len(dictionary.singles)
     trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
     if len(dictionary.pairs) and settings.effects == "pairs":
@@ -51,11 +53,38 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     return [base for base in trained if base is not None]
 
 
-def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> Effects:
+def _summed(
+    engine: Engine, settings: Settings, population: Population, most: int
+) -> tuple[Effects, Statistics] | None:
+    """All effects that are tried, and their statistics.
+
+    Where sums alone leave the agents, these can refuse knots between which they have few rows: fewer curves are then
+    tried, and None is returned if the agents refuse one.
+    """
+    sizes = effect_sizes(len(population.ranges.low), population.target.n, most)
+    if not engine.only_sums:
+        dictionary = _dictionary(settings, population, sizes, _distribution(engine, population))
+        return dictionary, _statistics(engine, population, dictionary)
+    distribution = agree_grid_counts(engine, population.ranges)
+    sizes = sizes.without_curved_products().for_rows(population.n_samples / engine.n_agents)
+    while sizes.n_curves:
+        dictionary = _dictionary(settings, population, sizes, distribution)
+        try:
+            return dictionary, _statistics(engine, population, dictionary)
+        except RefusedError:
+            sizes = sizes.with_curves(sizes.n_curves // 2)
+    return None
+
+
+def _statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
+    target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
+    return unpack_statistics(engine.sum("statistics", {**effects.arrays(), **pack(population.ranges), **target}))
+
+
+def _dictionary(settings: Settings, population: Population, sizes: EffectSizes, distribution: Distribution) -> Effects:
     """All effects that are tried."""
     d = len(population.ranges.low)
-    sizes = effect_sizes(d, population.target.n, most)
-    knots, ranks = _distribution(engine, population).knots(sizes.n_knots)
+    knots, ranks = distribution.knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)
     n_terms = sizes.product_terms if settings.effects == "pairs" else 0
     products = product_effects(np.arange(d), n_terms)
