@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dsfr.engines import EngineError
 from dsfr.federation.owner_site import OwnerSite, SiteConfiguration
 from dsfr.federation.roster import Roster, fingerprint_of
 from dsfr.training import RangeScaling
@@ -82,5 +83,17 @@ def make_owners(folder: Path, names=("a", "b", "c"), X=None, y=None, **configura
 
 
 def asking(owners):
-    """Carries messages by function calls."""
-    return lambda data: {name: owner.answer(data) for name, owner in owners.items()}
+    """Carries messages by function calls, to all owners even if one refuses."""
+
+    def ask(data):
+        answers, errors = {}, []
+        for name, owner in owners.items():
+            try:
+                answers[name] = owner.answer(data)
+            except EngineError as error:
+                errors.append(error)
+        for error in errors:
+            raise error
+        return answers
+
+    return ask

@@ -102,7 +102,7 @@ def demo(seed: int, output: str) -> None:
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
 @click.option(
     "--method",
-    show_default="rules; with --paper or --policy sfr-icr",
+    show_default="rules; with --paper sfr-icr",
     type=click.Choice(METHOD_NAMES, case_sensitive=False),
     help="rules makes a few short rules that are the model: those of auto, distilled. auto averages many rules and "
     "chooses everything from the data. The others are the paper's. Options that are given win.",
@@ -181,8 +181,7 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
         **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy")}
     )
     options |= _rules_or_edits(options.pop("rules"))
-    of_paper = options["paper"] or engine.policy is not None  # policies refuse short rules and effects
-    options["method"] = options["method"] or ("sfr-icr" if of_paper else "rules")
+    options["method"] = options["method"] or ("sfr-icr" if options["paper"] else "rules")
     fit_options = FitOptions(**options)
     make_estimator(fit_options, None)  # refuses incompatible options before anything is read
     if engine.engine is None:

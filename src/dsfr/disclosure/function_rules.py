@@ -120,12 +120,39 @@ def bin_edges(request: Request) -> str | None:
 
 
 def bins(request: Request) -> str | None:
-    """Columns of products are few against the own rows of every bin."""
-    products = request.contribution["bins"]
-    n_columns = int(np.sqrt(2 * products.shape[-1]))
+    """Columns of products are few against the own rows of every bin, and no row has a large part of one.
+
+    What is compared is the sum of the weights of rows in a bin over the largest weight. Weights are the strengths of a
+    rule, and their products with the position within the bin, from either end.
+    """
+    n_columns = int(np.sqrt(2 * request.contribution["bins"].shape[-1]))
     least = max(request.policy.min_mass, n_columns / request.policy.max_weights_per_label)
-    masses = products[..., 0].ravel()
-    return too_light(least, masses[masses != 0.0], f"bin of {n_columns} columns", "min_mass and max_weights_per_label")
+    knots = request.broadcast["knots"]
+    features = request.broadcast.get("candidates", np.arange(len(knots))).tolist()
+    masses = [_bin_masses(request, row, j) for row, j in zip(knots, features, strict=True)]
+    what = f"bin of {n_columns} columns"
+    return too_light(least, np.concatenate(masses), what, "the least by min_mass and max_weights_per_label")
+
+
+def _bin_masses(request: Request, knots: Array, j: int) -> Array:
+    """Sums of weights over the largest one, of every bin of a feature and every rule; bins without rows left out."""
+    is_ruled, n_bins = "evaluated" in request.broadcast, 3 * (len(knots) + 1)
+    rules = LinguisticRules.of_arrays(request.broadcast) if is_ruled else LinguisticRules.always(1)
+    evaluated = request.broadcast.get("evaluated", np.zeros(1, dtype=np.int64))
+    totals, largest = np.zeros((2, len(evaluated), n_bins))
+    for X in _blocks(request):
+        strengths = rules.strengths(X)[:, evaluated] if is_ruled else np.ones((len(X), 1))
+        place = np.searchsorted(knots, X[:, j], side="right")
+        low, high = knots[np.maximum(place - 1, 0)], knots[np.minimum(place, len(knots) - 1)]
+        is_inner = (place > 0) & (place < len(knots))
+        position = np.where(is_inner, (X[:, j] - low) / np.where(is_inner, high - low, 1.0), 0.0)
+        for number, weight in enumerate(strengths.T):
+            for part, share in enumerate((np.ones(len(X)), position, is_inner * (1.0 - position))):
+                own = weight * share
+                np.add.at(totals[number], 3 * place + part, own)
+                np.maximum.at(largest[number], 3 * place + part, own)
+    shown: Array = totals[largest > 0.0] / largest[largest > 0.0]
+    return shown
 
 
 def columns(request: Request) -> str | None:

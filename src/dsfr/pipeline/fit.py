@@ -18,8 +18,8 @@ from dsfr.io.columns import TableError, listed
 from dsfr.io.files import column_names, find_files
 from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
-from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
-from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
+from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine, read_policy
+from dsfr.pipeline.options import FitOptions, declare_ranges, keep_to_sums, make_estimator
 from dsfr.pipeline.processes import Processes
 from dsfr.training import RangeScaling
 from dsfr.training.fit_report import FitReport
@@ -65,6 +65,8 @@ def fit_model(
     else:
         agents = describe_agents(str(data), options, processes)
         _declare_ranges(estimator, options, agents.columns.features)
+        if engine.policy is not None:
+            keep_to_sums(estimator, read_policy(engine.policy).max_weights_per_label)
         with open_engine(agents, engine) as make_engine:
             estimator.fit_over(make_engine, agents.columns.features, agents.columns.target)
         errors = {}  # rows stay with their agents

@@ -18,7 +18,7 @@ from dsfr.core.distillation.student import (
     rounded_predictor,
     stage_lines,
 )
-from dsfr.core.distillation.tree import Growth
+from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.mixture import Member, Mixture
@@ -29,7 +29,7 @@ from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.component import Component, Rule, count, number, parameter
 from dsfr.training.distillation.edits import Edits
 from dsfr.training.distillation.fidelity import calibrate_student, measure, stage_squares
-from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, allowed_root, grow, line_columns
+from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
 from dsfr.training.distillation.quantiles import agree_knots
 from dsfr.training.distillation.taught import teach, teacher_error
 from dsfr.training.tasks.checked_engine import checked
@@ -157,10 +157,10 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     candidates = Candidates(chosen, knots[chosen], dict(settings.edits.fixed))
     n = float(products[0, 0])
     growth = Growth(candidates, settings.max_conditions, MIN_SHARE * n, LEAST_GAIN * n * variance)
-    growth, root = allowed_root(lesson.engine, growth, columns)
-    grown = grow(lesson.engine, growth, columns, root, settings.max_rules)
+    grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
     curve, lines = _curve(lesson, grown)
-    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules:
+    # Not where agents may refuse: how many rules would be better is not worth many refusals.
+    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
         grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
         curve, lines = _curve(lesson, grown)
     k = chosen_number([entry["price"] for entry in curve], settings.max_rules, settings.tolerance)

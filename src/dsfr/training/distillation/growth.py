@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ MOST_LINE_FEATURES = 20
 """Features that lines may have; with more features, those that reproduce the teacher best as a plane."""
 MOST_CANDIDATES = 12
 """Features that rules may be split along; with more, those along which the teacher bends most."""
-COARSER = ((2, 4, 6), (3, 5))
+COARSER = ((1, 3, 4, 5, 7), (2, 4, 6), (3, 5))
 """Which knots of a feature are kept, where agents refuse bins between all of them."""
 BY_SLOPE = 4
 """Of these, features with the largest slopes instead: an interaction need not show as a bend."""
@@ -227,13 +227,24 @@ def _joint(engine: Engine, trees: list[Tree], columns: Columns) -> Grown:
 
 def _with_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Columns) -> Tree:
     numbers = [number for number, leaf in enumerate(tree.leaves) if leaf.sums is None and not leaf.is_closed]
-    # A refusal is of all that was asked, so ask for one rule at a time where there may be refusals.
-    for group in [[number] for number in numbers] if engine.only_sums else [numbers]:
-        try:
-            tree = tree.with_sums(group, _split_sums(engine, tree, candidates, columns, group))
-        except RefusedError:
-            tree = tree.closed(group)
+    if not engine.only_sums:
+        return tree.with_sums(numbers, _split_sums(engine, tree, candidates, columns, numbers), candidates)
+    for number in numbers:  # one by one: a refusal is of all that was asked
+        tree = _with_allowed_sums(engine, tree, candidates, columns, number)
     return tree
+
+
+def _with_allowed_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Columns, number: int) -> Tree:
+    """The tree with the sums of a rule for the finest knots that no agent refuses; closed if all are refused."""
+    most = len(np.unique((tree.leaves[number].candidates or candidates).knots[0]))  # knots that its parent had
+    for tried in (candidates, *(candidates.coarser(places) for places in COARSER)):
+        if len(np.unique(tried.knots[0])) > most:
+            continue
+        try:
+            return tree.with_sums([number], _split_sums(engine, tree, tried, columns, [number]), tried)
+        except RefusedError:
+            continue
+    return tree.closed(number)
 
 
 def _split_sums(
@@ -248,18 +259,3 @@ def _split_sums(
     }
     summed = engine.sum("split_sums", message)
     return [SplitSums(*pair) for pair in zip(summed["bins"], summed["ramps"], strict=True)]
-
-
-def allowed_root(engine: Engine, growth: Growth, columns: Columns) -> tuple[Growth, Tree]:
-    """The finest knots that no agent refuses for all rows, and the tree of one rule with its sums.
-
-    Where sums alone leave the agents, these refuse bins with few of their rows.
-    """
-    tree = Tree.root()
-    if not engine.only_sums or not len(growth.candidates.features):
-        return growth, tree
-    for coarser in (growth, *(replace(growth, candidates=growth.candidates.coarser(places)) for places in COARSER)):
-        found = _with_sums(engine, tree, coarser.candidates, columns)
-        if not found.leaves[0].is_closed:
-            return coarser, found
-    return growth, found
