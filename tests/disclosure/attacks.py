@@ -51,7 +51,7 @@ def rows_of_clusters(mass: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def effects_rows(effects, gram: np.ndarray, n_labels: int) -> np.ndarray:
-    """Labelled rows from the statistics of curves of two features: between knots h(x) is linear, so each cell is solved.
+    """Labelled rows from the statistics of curves of two features, cell by cell: between knots h(x) is linear.
 
     As in `labeled_rows`, a row is where h(x) lies in the range of H'H.
     """

@@ -105,7 +105,7 @@ ROUND = {"mask_round": np.asarray(1)}
         (Message("run", 3, "halve", ROUND).to_bytes(), "unknown task 'halve'"),
         (Message("run", 3, "measure", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "refused"),
         (Message("run", 3, "identify", {**ROUND, "x": np.zeros(2)}).to_bytes(), "'x' is not declared"),
-        (Message("run", 3, "row_moments", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "'low' is missing"),
+        (Message("run", 3, "row_moments", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "other ranges than the plan"),
         ("text", "a message is bytes"),
     ],
 )

@@ -38,6 +38,7 @@ OPTION_GROUPS = {
         "checkpoint",
         "resume",
         "policy",
+        "masks",
     ),
     "Output": ("output", "tensorboard"),
 }
@@ -178,7 +179,7 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     from dsfr.storage.atomic import check_writable
 
     engine = EngineOptions(
-        **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy")}
+        **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy", "masks")}
     )
     options |= _rules_or_edits(options.pop("rules"))
     options["method"] = options["method"] or ("sfr-icr" if options["paper"] else "rules")

@@ -1,7 +1,7 @@
 """Rules on sums of known functions over rows: no function is made for a few rows, and functions are few against rows.
 
-Knots of effects, ends of ramps and bins lie on the grid of the declared range (`dsfr.core.scaling.grid`), so none can be
-moved round by round until it finds a single value.
+Knots of effects, ends of ramps and bins lie on the grid of the declared range (`dsfr.core.scaling.grid`), so none can
+be moved round by round until it finds a single value.
 """
 
 from __future__ import annotations
@@ -212,4 +212,3 @@ def _blocks(request: Request) -> Iterator[Array]:
 def _effects_of(request: Request) -> Iterator[Effects]:
     for named in numbered(request.broadcast, ("knots", "curves", "singles", "pairs")):
         yield Effects.of_arrays(named)
-

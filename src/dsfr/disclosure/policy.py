@@ -44,8 +44,8 @@ class Policy(Component):
     max_rounds : int, default=1000
         Most rounds of one fit.
     max_refusals : int, default=40
-        Most questions of one fit that are refused; after that nothing of it is answered, because refusals tell something
-        as well. Only owners that keep a journal can count them.
+        Most questions of one fit that are refused; after that nothing of it is answered, because a refusal tells
+        something as well. Only owners that keep a journal can count them.
     max_fits : int, default=20
         Most fits on the same rows. Only owners that keep a journal can count them.
     columns : tuple of str, default=None

@@ -77,7 +77,9 @@ def terms(request: Request) -> str | None:
 def pairs(request: Request) -> str | None:
     """Pairs of unlabelled rows that a penalty is made of are not few against weights."""
     asked = int(request.broadcast.get("n_pairs", np.asarray(AS_MANY_AS_ROWS)))
-    n_weights = max((len(rules.centers) * (request.shard.n_features + 1) for rules in _rule_bases(request.broadcast)), default=0)
+    n_weights = max(
+        (len(rules.centers) * (request.shard.n_features + 1) for rules in _rule_bases(request.broadcast)), default=0
+    )
     least = int(np.ceil(n_weights / request.policy.max_weights_per_label))
     if asked == AS_MANY_AS_ROWS or asked >= least:
         return None

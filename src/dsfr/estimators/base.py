@@ -68,7 +68,7 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         if agents is not None:
             raise ValueError('agents does not go with engine="dask", whose partitions are the agents: leave it out')
         shards = lazy_shards(X, y, checked_count(self.n_agents))
-        with lazy_engine(shards, where.client, where.policy) as engine:
+        with lazy_engine(shards, where.client, where.policy, masked=where.masks) as engine:
             return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
 
     def fit_over(

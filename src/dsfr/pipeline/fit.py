@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dsfr.core.consensus.admm import RoundInfo
+from dsfr.disclosure import Policy
 from dsfr.engines import Ledger
 from dsfr.estimators.metrics import RunningError
 from dsfr.io.agent_files import Columns, find_agent_files
@@ -65,8 +66,9 @@ def fit_model(
     else:
         agents = describe_agents(str(data), options, processes)
         _declare_ranges(estimator, options, agents.columns.features)
-        if engine.policy is not None:
-            keep_to_sums(estimator, read_policy(engine.policy).max_weights_per_label)
+        if engine.policy is not None or engine.masks:
+            policy = Policy() if engine.policy is None else read_policy(engine.policy)
+            keep_to_sums(estimator, policy.max_weights_per_label)
         with open_engine(agents, engine) as make_engine:
             estimator.fit_over(make_engine, agents.columns.features, agents.columns.target)
         errors = {}  # rows stay with their agents

@@ -105,7 +105,7 @@ def declare_ranges(estimator: Any, ranges: RangeScaling) -> None:
 
 
 def keep_to_sums(estimator: Any, max_weights_per_label: float) -> None:
-    """Where sums alone leave the agents: no leave-one-out errors, and of automatic models few weights for each label."""
+    """Where sums alone leave the agents: no leave-one-out errors, and few weights of automatic models per label."""
     teacher = "teacher__" if isinstance(estimator, RuleRegressor) else ""
     known = estimator.get_params()
     chosen = {"uncertainty": False, "max_weights_per_label": max_weights_per_label}

@@ -83,7 +83,9 @@ class Candidates:
     def coarser(self, places: Sequence[int]) -> Candidates:
         """With some of the knots only, of features that have as many and whose ramps are not prescribed."""
         rows = [
-            padded(knots[list(places)]) if len(np.unique(knots)) > len(places) and feature not in self.allowed else knots
+            padded(knots[list(places)])
+            if len(np.unique(knots)) > len(places) and feature not in self.allowed
+            else knots
             for feature, knots in zip(self.features.tolist(), self.knots, strict=True)
         ]
         return replace(self, knots=np.stack(rows))

@@ -53,9 +53,7 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     return [base for base in trained if base is not None]
 
 
-def _summed(
-    engine: Engine, settings: Settings, population: Population, most: int
-) -> tuple[Effects, Statistics] | None:
+def _summed(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[Effects, Statistics] | None:
     """All effects that are tried, and their statistics.
 
     Where sums alone leave the agents, these can refuse knots between which they have few rows: fewer curves are then

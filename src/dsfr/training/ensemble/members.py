@@ -25,7 +25,6 @@ from dsfr.training.tasks.semidefinite import GRAM
 from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
 from dsfr.training.weights.problem import Solution
 
-
 LEFT_OUT: Fields = {
     "products": array("m", "m", rules=(GRAM,)),
     "moment": array("m"),

@@ -70,7 +70,7 @@ class Solution:
         return Evidence(self.statistics).noise(self.unlabeled_weight, self.ridge)
 
     def cross_validation_factor(self) -> float:
-        """Factor from errors on labels to leave-one-out errors by generalised cross-validation, ``1 / (1 - trace / n)``.
+        """Factor from errors to leave-one-out errors by generalised cross-validation, ``1 / (1 - trace / n)``.
 
         The trace is that of the matrix that maps labels to their predictions; every label is taken to have the mean
         leverage (Golub, Heath and Wahba, 1979).
