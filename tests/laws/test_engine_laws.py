@@ -157,6 +157,7 @@ CHOSEN_SIZES = [
     {"tune": "evidence", "uncertainty": True, "n_models": 2, "effects": "pairs", "scaling": "robust"},
     {"tune": "evidence", "uncertainty": True, "student": {"max_rules": 3}},
     {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},
+    {"tune": "evidence", "effects": "pairs", "declared": True, "only_sums": True, "student": {"max_rules": 2}},
 ]
 """Kinds whose labels choose how large the model is: effects, and the conditions of short rules."""
 BY_ROUNDS = {"mix", "products"}
