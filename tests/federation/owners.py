@@ -31,9 +31,9 @@ def write_tables(folder: Path, names, X, y) -> None:
         (folder / f"{name}.csv").write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
 
 
-def make_kit(kit: Path, name: str, whose: str = "") -> None:
+def make_kit(kit: Path, name: str, whose: str = "", days: int = 1) -> None:
     """The parts of a kit that an owner needs: a key and a certificate; ``whose`` makes another key for a name."""
-    certificate, private = key_pair(name, whose)
+    certificate, private = key_pair(name, whose, days)
     (kit / "startup").mkdir(parents=True)
     (kit / "local").mkdir()
     (kit / "startup" / "client.crt").write_bytes(certificate)
@@ -41,7 +41,7 @@ def make_kit(kit: Path, name: str, whose: str = "") -> None:
 
 
 @cache
-def key_pair(name: str, whose: str) -> tuple[bytes, bytes]:
+def key_pair(name: str, whose: str, days: int = 1) -> tuple[bytes, bytes]:
     """A certificate and its private key, made once because keys take long."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -56,8 +56,8 @@ def key_pair(name: str, whose: str) -> tuple[bytes, bytes]:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - datetime.timedelta(days=3))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(
@@ -91,7 +91,7 @@ def asking(owners):
             try:
                 answers[name] = owner.answer(data)
             except EngineError as error:
-                errors.append(error)
+                errors.append(type(error)(f"{name} refuses: {error}"))
         for error in errors:
             raise error
         return answers

@@ -15,7 +15,7 @@ from dsfr.disclosure.ring import LARGEST, PARTS, add, encode, to_parts
 from dsfr.disclosure.rules import DisclosureRule, Request
 from dsfr.disclosure.statements import Identity, Statement, run_of, unpack_statements
 from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE
-from dsfr.engines import RefusedError, Task, Tasks
+from dsfr.engines import EngineError, RefusedError, Task, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle
 from dsfr.training.tasks.registry import REGISTRY
 
@@ -33,8 +33,12 @@ OWN = "disclosure_"
 """Prefix of what the owner's side keeps in memory; tasks do not see it."""
 
 
-class PolicyError(RefusedError):
+class PolicyError(EngineError):
     """An owner refuses: names the rule, the numbers and the remedy."""
+
+
+class RuleError(PolicyError, RefusedError):
+    """A question breaks a rule that depends on the owner's rows: another question may be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class ProtectedTask:
         for rule in rules:
             problem = rule(request)
             if problem is not None:
-                raise PolicyError(f"task {self.name!r} is refused by policy rule {rule.__name__!r}: {problem}")
+                raise RuleError(f"task {self.name!r} is refused by policy rule {rule.__name__!r}: {problem}")
 
     def _count_round(self, kept: Bundle, broadcast: Bundle) -> Bundle:
         """Count the round; numbers of masked rounds only grow, so none is answered twice."""

@@ -11,7 +11,6 @@ from dsfr.engines import EngineError, RefusedError
 from dsfr.federation.fit import federated_fit
 from dsfr.federation.owner_site import OwnerSite
 from dsfr.federation.roster import Roster
-from dsfr.storage.bundles import MAX_BYTES
 
 try:
     from nvflare.apis.controller_spec import Task
@@ -132,9 +131,7 @@ def _data_of(name: str, reply: Any) -> bytes:
     if "error" in reply:
         kind = RefusedError if reply.get("is_refusal") is True else EngineError
         raise kind(f"{name} refuses: {str(reply['error'])[:1000]}")
-    data = reply["data"]
-    if not isinstance(data, bytes) or len(data) > MAX_BYTES:
-        raise EngineError(f"{name} answered with something else than a bundle of arrays")
+    data: bytes = reply["data"]
     return data
 
 

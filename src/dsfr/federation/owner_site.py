@@ -15,7 +15,7 @@ from dsfr.engines import EngineError
 from dsfr.engines.agent import Agent
 from dsfr.engines.checkpoint.memory import read_memory, write_memory
 from dsfr.federation.journal import AuditJournal
-from dsfr.federation.messages import LOAD, SAVE, Message
+from dsfr.federation.messages import LOAD, SAVE, Message, sealed
 from dsfr.federation.roster import Roster, SiteIdentity
 from dsfr.io.agent_files import Columns, read_shard
 from dsfr.storage.atomic import replacing
@@ -85,7 +85,7 @@ class OwnerSite:
             message = Message.of(data)
             if data == self._answered[0] and data:
                 return self._answered[1]  # the answer was lost on its way
-            answer = to_bytes(self._checked_answer(message))
+            answer = sealed(to_bytes(self._checked_answer(message)))
         except (EngineError, ValueError, OSError) as error:
             self._refused += 1
             self.journal.append("refused", run=self._run, reason=str(error)[:500])
