@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -161,10 +161,8 @@ def _command(*arguments: str) -> list[str]:
 
 
 def _signal(pid: int, sign: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, sign)
-    except ProcessLookupError:
-        pass
 
 
 @contextmanager
