@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import AutoSFRRegressor, InProcess, Policy, PolicyError, RangeScaling, RuleRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, InProcess, Policy, PolicyError, RangeScaling, RuleRegressor, SFRRegressor
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.grid import MOST_VALUES, coarse_counts, grid, is_on_grid
 from dsfr.disclosure import protect, protected_tasks
@@ -15,7 +15,7 @@ from dsfr.training import TASKS, make_shards
 from tests.disclosure.crypto import needs_cryptography
 from tests.tables import SumsAlone, make_table
 
-LIKE_SUMS = {"uncertainty": False, "max_weights_per_label": 1 / 3}
+LIKE_SUMS = {"uncertainty": False, "ensemble": Ensemble(max_weights_per_label=1 / 3)}
 
 
 def scaling(n_features):
@@ -26,7 +26,7 @@ def scaling(n_features):
 def estimator(kind, n_features, **told):
     if kind == "sfr":
         return SFRRegressor(n_rules=2, tune="evidence", scaling=scaling(n_features), random_state=0)
-    auto = AutoSFRRegressor(scaling=scaling(n_features), random_state=0, **LIKE_SUMS, **told)
+    auto = AutoSFRRegressor(scaling=scaling(n_features), random_state=0, **LIKE_SUMS).set_params(**told)
     return auto if kind == "auto" else RuleRegressor(teacher=auto.set_params(random_state=None), random_state=0)
 
 
@@ -57,7 +57,7 @@ def test_masks_change_nothing_in_automatic_models_and_short_rules(seed, kind, n_
     needs_cryptography()
     X, _, y = make_table(seed, n_rows=400, n_features=n_features, n_labels=110)
     plain, masked = (
-        fitted(kind, X, y, n_owners, guarded(masked=masked), effects=effects).model_.predict(X)
+        fitted(kind, X, y, n_owners, guarded(masked=masked), ensemble__effects=effects).model_.predict(X)
         for masked in (False, True)
     )
     assert np.abs(masked - plain).max() <= 1e-8 * np.nanstd(y)
@@ -121,7 +121,7 @@ def test_a_refusal_is_replayed_from_a_checkpoint(tmp_path):
 def test_models_of_a_given_size_are_not_made_smaller():
     X, _, y = make_table(0, n_rows=200, n_labels=90)
     with pytest.raises(PolicyError, match="'cluster_mass'"):
-        fitted("auto", X, y, 3, guarded(), n_models=1, n_rules=7)
+        fitted("auto", X, y, 3, guarded(), ensemble__n_models=1, n_rules=7)
     assert issubclass(PolicyError, RefusedError)
 
 

@@ -58,6 +58,7 @@ def test_kits_keep_keys_private_and_replace_lax_defaults(sites):
     assert not list((folder / "project").rglob("client.key"))
 
 
+@pytest.mark.slow
 def test_five_owners_train_over_nvflare_although_one_is_killed(sites):
     """The fit that loses an owner names it in time; the next one resumes, and gives the model of plain sums."""
     folder, (X, y) = sites.folder, TABLE
@@ -77,7 +78,9 @@ def test_five_owners_train_over_nvflare_although_one_is_killed(sites):
         code = command_with_code(folder)
     model = dsfr.load(folder / "model.dsfr")
     owners = np.array(NAMES)[np.arange(len(y)) % len(NAMES)]
-    teacher = dsfr.AutoSFRRegressor(scaling=RANGES, uncertainty=False, max_weights_per_label=1 / 3)
+    teacher = dsfr.AutoSFRRegressor(
+        scaling=RANGES, uncertainty=False, ensemble=dsfr.Ensemble(max_weights_per_label=1 / 3)
+    )
     where = dsfr.InProcess(policy=dsfr.Policy())
     here = dsfr.RuleRegressor(teacher=teacher, engine=where, random_state=0).fit(X, y, agents=owners)
     assert np.abs(model.predict(X) - here.model_.predict(X)).max() <= 1e-8 * np.nanstd(y)

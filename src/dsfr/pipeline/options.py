@@ -108,7 +108,7 @@ def keep_to_sums(estimator: Any, max_weights_per_label: float) -> None:
     """Where sums alone leave the agents: no leave-one-out errors, and few weights of automatic models per label."""
     teacher = "teacher__" if isinstance(estimator, RuleRegressor) else ""
     known = estimator.get_params()
-    chosen = {"uncertainty": False, "max_weights_per_label": max_weights_per_label}
+    chosen = {"uncertainty": False, "ensemble__max_weights_per_label": max_weights_per_label}
     estimator.set_params(**{teacher + name: value for name, value in chosen.items() if teacher + name in known})
 
 

@@ -45,9 +45,11 @@ class LeftOut:
         return cls(np.zeros((n_models, n_models)), np.zeros(n_models), 0.0, 0.0)
 
     @classmethod
-    def of(cls, predictions: Array, y: Array) -> LeftOut:
-        """Of some labels and their predictions by all models, shape (n, m)."""
-        return cls(predictions.T @ predictions, predictions.T @ y, float(y @ y), float(len(y)))
+    def of(cls, predictions: Array, y: Array, weights: Array) -> LeftOut:
+        """Of some labels, their predictions by all models, shape (n, m), and how often each counts."""
+        root = np.sqrt(weights)
+        F, z = root[:, None] * predictions, root * y
+        return cls(F.T @ F, F.T @ z, float(z @ z), float(weights.sum()))
 
     def __add__(self, other: LeftOut) -> LeftOut:
         return LeftOut(

@@ -88,7 +88,7 @@ def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     """Task (sum): products of the leave-one-out predictions of all rule bases with each other and the targets."""
     sums = LeftOut.none(len(broadcast["shares"]))
     for rows in left_out_rows(shard, memory, broadcast):
-        sums += LeftOut.of(rows.predictions, rows.y)
+        sums += LeftOut.of(rows.predictions, rows.y, rows.weights)
     return memory, pack(sums)
 
 
@@ -106,7 +106,8 @@ def label_products(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     sums = LeftOut.none(len(bases))
     for blocks in zip(*(labeled_blocks(shard, memory, base) for base in bases), strict=True):
         parts = zip(blocks, bases, strict=True)
-        sums += LeftOut.of(np.stack([H @ base["weights"] for (H, _), base in parts], axis=1), blocks[0][1])
+        predictions = np.stack([H @ base["weights"] for (H, _, _), base in parts], axis=1)
+        sums += LeftOut.of(predictions, *blocks[0][1:])
     return memory, pack(sums)
 
 
@@ -144,6 +145,8 @@ class LeftOutRows:
     variances: Array
     """Of a new observation, the noise included; shape (n, m)."""
     y: Array
+    weights: Array
+    """How often each label counts; (n,)."""
 
     def averages(self, shares: Array) -> Array:
         """Predictions of the average of all members; (n,)."""
@@ -166,9 +169,9 @@ def left_out_rows(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[L
         y = blocks[0][1]
         together = [None if own is None else own.together(passed, passed + len(y), 0) for own in groups]
         parts = list(zip(blocks, bases, together, strict=True))
-        residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, _), of, others in parts]
+        residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, *_), of, others in parts]
         variances = [
-            float(of["noise"]) ** 2 * left_out_variances(H, of["factor"], others) for (H, _), of, others in parts
+            float(of["noise"]) ** 2 * left_out_variances(H, of["factor"], others) for (H, *_), of, others in parts
         ]
         passed += len(y)
-        yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y)
+        yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y, blocks[0][2])

@@ -58,9 +58,10 @@ def polynomial_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
     with single_threaded_blas():
         parts = (
             part
-            for X, y in shard.batches()
+            for X, y, weights in shard.weighted_batches()
             for block in row_blocks(len(y))  # a row may have more terms than weights of rules: few rows at a time
-            for part in Statistics.parts(X[block], (y[block] - mean) / scale, polynomial, ranges)
+            for own in [None if weights is None else weights[block]]
+            for part in Statistics.parts(X[block], (y[block] - mean) / scale, polynomial, ranges, own)
         )
         own = sum(parts, Statistics.none(polynomial.n_outputs))
     return memory, pack_statistics(own, with_penalty=False)

@@ -8,7 +8,7 @@ pairs; every two, the number of rules doubles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,6 @@ from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
-from dsfr.training.ensemble.effects import agree_effects
 from dsfr.training.ensemble.members import Base, mixture_message
 from dsfr.training.ensemble.relevance import agree_polynomial, mean_square_slopes, stretch
 from dsfr.training.rounds import Observer
@@ -45,10 +44,9 @@ RELEVANCE_STEPS = 3
 
 
 def agree_bases(
-    engine: Engine, settings: Settings, population: Population, observe: Observer
+    engine: Engine, settings: Settings, population: Population, effects: Sequence[Base], observe: Observer
 ) -> tuple[list[Base], Weighed]:
-    """Members and their shares in the average of their predictions."""
-    effects = agree_effects(engine, settings, population)
+    """Members and their shares in the average of their predictions; those of effects are trained already."""
     curvature = agree_polynomial(engine, settings, population)
     trained = _agree_each(engine, settings, population, curvature, observe)
     if settings.n_models == 1 and trained:
