@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dsfr.core.consensus.admm import RoundInfo
+from dsfr.disclosure import Policy
 from dsfr.engines import Ledger
 from dsfr.estimators.metrics import RunningError
 from dsfr.io.agent_files import Columns, find_agent_files
@@ -18,9 +19,9 @@ from dsfr.io.columns import TableError, listed
 from dsfr.io.files import column_names, find_files
 from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
-from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
+from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine, read_policy
 from dsfr.pipeline.left_out import LeftOut, without_unlabeled
-from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
+from dsfr.pipeline.options import FitOptions, declare_ranges, keep_to_sums, make_estimator
 from dsfr.pipeline.processes import Processes
 from dsfr.training import RangeScaling
 from dsfr.training.fit_report import FitReport
@@ -72,6 +73,9 @@ def fit_model(
     else:
         agents = describe_agents(str(data), options, processes)
         _declare_ranges(estimator, options, agents.columns.features)
+        if engine.policy is not None or engine.masks:
+            policy = Policy() if engine.policy is None else read_policy(engine.policy)
+            keep_to_sums(estimator, policy.max_weights_per_label)
         with open_engine(agents, engine) as make_engine:
             estimator.fit_over(make_engine, agents.columns.features, agents.columns.target)
         errors, spread = {}, None  # rows stay with their agents

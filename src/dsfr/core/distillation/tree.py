@@ -52,12 +52,18 @@ class Leaf:
     """Sums over its rows; None before they are known."""
     prior: Array | None = None
     """Line of its parent."""
+    candidates: Candidates | None = None
+    """What its sums are of; before they are known, those of its parent."""
+    is_closed: bool = False
+    """Whether it is not to be split, because agents do not give its sums."""
 
     def split(self, feature: int, ramp: Ramp, line: Array) -> tuple[Leaf, Leaf]:
         """The parts below and above a ramp."""
         low, high = self.bounds.get(feature, (None, None))
         below, above = (low, ramp), (ramp, high)
-        return Leaf({**self.bounds, feature: below}, None, line), Leaf({**self.bounds, feature: above}, None, line)
+        parts = ({**self.bounds, feature: bounds} for bounds in (below, above))
+        first, second = (Leaf(bounds, None, line, self.candidates) for bounds in parts)
+        return first, second
 
     def admits(self, feature: int, ramp: Ramp, max_conditions: int) -> bool:
         """Whether both parts would be rules of at most so many conditions."""
@@ -82,11 +88,17 @@ class Tree:
         """One rule without conditions."""
         return cls((Leaf({}),))
 
-    def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums]) -> Tree:
+    def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums], candidates: Candidates) -> Tree:
         """The same rules, of which some now have sums."""
-        known = dict(zip(numbers, sums, strict=True))
-        leaves = (replace(leaf, sums=known.get(number, leaf.sums)) for number, leaf in enumerate(self.leaves))
+        leaves = list(self.leaves)
+        for number, found in zip(numbers, sums, strict=True):
+            leaves[number] = replace(leaves[number], sums=found, candidates=candidates)
         return replace(self, leaves=tuple(leaves))
+
+    def closed(self, number: int) -> Tree:
+        """The same rules, of which one is not to be split."""
+        leaf = replace(self.leaves[number], is_closed=True)
+        return replace(self, leaves=(*self.leaves[:number], leaf, *self.leaves[number + 1 :]))
 
     def split(self, split: Split) -> Tree:
         """The tree with one rule replaced by its two parts."""
@@ -119,7 +131,7 @@ class Tree:
 
 
 def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[Ramp]]) -> Split | None:
-    candidates = growth.candidates
+    candidates = growth.candidates if leaf.candidates is None else leaf.candidates
     possible = [
         (c, first, last, ramp)
         for c, first, last, ramp in candidates.ramps()
