@@ -192,7 +192,7 @@ class RuleRegressor(DistributedRegressor):
         super()._keep(training, settings)
         self.teacher_ = self._checked_teacher()
         kept = ("agents_", "present_", "ledger_", "fit_report_", "n_features_in_", "feature_names_in_")
-        for name in (*kept, "_owners_given", "_target_name", "_random_state"):
+        for name in (*kept, "_owners_given", "_target_name", "_random_state", "_schema"):
             if hasattr(self, name):
                 setattr(self.teacher_, name, getattr(self, name))
         self.teacher_._keep(training, settings)
@@ -210,4 +210,5 @@ class RuleRegressor(DistributedRegressor):
             taught.target_name,
             taught.settings,
             {**record, "student": student},
+            taught.schema,
         )

@@ -28,6 +28,7 @@ def student_card(model: Model) -> Card:
         terms=tuple(map(tuple, terms)),
         outputs=tuple(map(float, record.get("outputs", np.zeros(rules.n_rules)))),
         notes=tuple(notes_of(record, rules.n_rules)),
+        indicators=model.columns.indicators,
     )
 
 

@@ -26,7 +26,7 @@ def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | N
     membership = membership_of(base.members[0].predictor.basis.rules.membership)
     grid = np.linspace(base.domain.low[j], base.domain.high[j], N_GRID)
     if X is not None:
-        _histogram(ax, as_matrix(X, model.feature_names)[:, j])
+        _histogram(ax, as_matrix(X, model)[:, j])
     for k in np.argsort(base.centers[:, j], kind="stable").tolist():
         degree = np.exp(membership.log((grid - base.centers[k, j]) / base.widths[k, j]))
         ax.plot(grid, degree, color=color_of(k), linestyle=dash_of(k), linewidth=1.8, label=f"rule {k + 1}")
@@ -44,7 +44,7 @@ def rule_map(
 
     In the two features named, or else in the plane in which the scaled rows vary most (their principal components).
     """
-    rows = as_matrix(X, model.feature_names)
+    rows = as_matrix(X, model)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(np.int64))]
     base = model.rule_base.strongest
     ax = axes_or_new(ax)

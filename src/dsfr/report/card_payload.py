@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.explain.card import Card, quoted
-from dsfr.core.explain.words import one_line, readable
+from dsfr.core.explain.card import Card
+from dsfr.core.explain.words import one_line, quoted, readable
 from dsfr.core.scaling.affine import Ranges
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
@@ -46,7 +46,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "first_row": typical.tolist(),
         "interval": interval_of(model),
         "rules": [_rule(card, k, typical, domain, data) for k in range(len(card))],
-        "rules_hint": " ".join(f"{meaning}." for meaning in card.meanings()[:-1]),
+        "rules_hint": " ".join(f"{meaning}." for meaning in (*card.categories(), *card.meanings()[:-1])),
         "columns": [column_of(domain, among, j, with_histogram=data is not None) for j in range(len(typical))],
         "first_feature": int(card.rules.ramp_features[0]) if len(card.rules.ramp_features) else 0,
         "tiles": tiles_of(model, [("Rules", str(len(card)), f"{price:.1f}% more error than the teacher")], data),
@@ -99,7 +99,7 @@ def _conditions(card: Card, rule: int) -> list[Payload]:
 def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportData | None) -> Payload:
     share = float(card.predictor.shares[rule])
     center = _center(card, rule, typical, domain)
-    constant, *terms = card.line_text(rule).replace(" + ", "\n+ ").replace(" - ", "\n- ").split("\n")
+    constant, *terms = card.line_parts(rule)
     numbers = _typical(card, rule, data)
     return {
         "number": rule + 1,
@@ -109,8 +109,8 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
         "mean": card.outputs[rule],
         "mean_text": f"{share:.0%} of rows · mean output {readable(card.outputs[rule])}",
         "conditions": [
-            {"feature": j, "label": " or ".join(card.terms[j][first : last + 1]), "importance": 1.0, "about": ""}
-            for j, (first, last) in card.rules.conditions(rule).items()
+            {"feature": j, "text": text, "label": label, "importance": 1.0, "about": ""}
+            for j, label, text in _distinct(card.clauses(rule))
         ],
         "then": {"constant": f"{quoted(card.target_name)} = {constant}", "terms": terms},
         "search": card.rule_text(rule).lower(),
@@ -118,6 +118,11 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
         "width": [1.0] * len(center),
         "typical": [{"number": n + 1, "values": data.X[n].tolist()} for n in numbers.tolist() if data is not None],
     }
+
+
+def _distinct(clauses: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    """One of the conditions that have the same text together."""
+    return list({text: (j, label, text) for j, label, text in clauses}.values())
 
 
 def _center(card: Card, rule: int, typical: Array, domain: Ranges) -> Array:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
-from dsfr.io.columns import Table, TableError, numbers
-from dsfr.model.model import Model, by_name
+from dsfr.io.columns import Origin, Table, matrix, numbers
+from dsfr.model.model import Model, features_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class ReportData:
     n_incomplete: int = 0
 
     @classmethod
-    def of(cls, X: Any, y: Any, feature_names: Sequence[str]) -> ReportData:
+    def of(cls, X: Any, y: Any, model: Model) -> ReportData:
         """From an array or a data frame; rows with missing or infinite values are left out and counted.
 
         Raises
@@ -30,13 +29,13 @@ class ReportData:
         ValueError
             If columns or targets do not fit, or no complete row is left.
         """
-        matrix = as_floats(by_name(X, feature_names), "X")
+        rows, feature_names = features_of(X, model), model.feature_names
         targets = None if y is None else as_floats(y, "y")
-        if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
-            raise ValueError(f"X has shape {matrix.shape}; the model needs {len(feature_names)} columns")
-        if targets is not None and targets.shape != (len(matrix),):
-            raise ValueError(f"y has shape {targets.shape}; it needs one target for each of {len(matrix)} rows")
-        return cls._complete(matrix, targets)
+        if rows.ndim != 2 or rows.shape[1] != len(feature_names):
+            raise ValueError(f"X has shape {rows.shape}; the model needs {len(feature_names)} columns")
+        if targets is not None and targets.shape != (len(rows),):
+            raise ValueError(f"y has shape {targets.shape}; it needs one target for each of {len(rows)} rows")
+        return cls._complete(rows, targets)
 
     @classmethod
     def _complete(cls, X: Array, y: Array | None) -> ReportData:
@@ -46,7 +45,7 @@ class ReportData:
         return cls(X[complete], None if y is None else y[complete], int((~complete).sum()))
 
 
-def data_of_table(table: Table, model: Model) -> ReportData:
+def data_of_table(table: Table, model: Model, decimal: str = ".") -> ReportData:
     """The model's columns of a table, and its target if the table has it.
 
     Raises
@@ -54,9 +53,8 @@ def data_of_table(table: Table, model: Model) -> ReportData:
     TableError
         If a feature is missing, or not made of numbers.
     """
-    missing = [name for name in model.feature_names if name not in table.column_names]
-    if missing:
-        raise TableError(f"the table lacks the column(s) {', '.join(missing)} that the model was trained on")
-    X = np.column_stack([numbers(table, name, allow_missing=True) for name in model.feature_names])
+    origin = Origin(decimal=decimal)
+    X = matrix(table, model.columns, origin, allow_missing=True)
     known = model.target_name in table.column_names
-    return ReportData._complete(X, numbers(table, model.target_name, allow_missing=True) if known else None)
+    y = numbers(table, model.target_name, allow_missing=True, origin=origin) if known else None
+    return ReportData._complete(X, y)

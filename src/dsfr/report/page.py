@@ -26,7 +26,7 @@ SCRIPTS = ("charts.js", "state.js", "whatif.js", "effects.js", "rules.js", "curv
 
 def write_report(model: Model, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> Path:
     """Write a model's page; rows ``X`` and targets ``y`` (NaN where unknown) add histograms, typical rows, errors."""
-    data = None if X is None else ReportData.of(X, y, model.feature_names)
+    data = None if X is None else ReportData.of(X, y, model)
     page = render(model, data)
     with replacing(path) as file:
         file.write(page.encode())

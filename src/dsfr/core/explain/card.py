@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.explain.words import readable
+from dsfr.core.explain.categories import condition_text, indicator_term
+from dsfr.core.explain.words import Indicator, quoted, quoted_term, readable
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.predictor import Predictor
 
@@ -23,19 +22,6 @@ TERMS = {
     5: ("very low", "low", "medium", "high", "very high"),
 }
 """Names of the terms of a feature by their number; of more terms: level 1, level 2 and so on."""
-_PLAIN = re.compile(r"[^\W\d]\w*(\.\w+)*( \w+(\.\w+)*)*")
-_RESERVED = {"is", "or", "and", "where", "fully"}
-
-
-def quoted(name: str) -> str:
-    """A name as the text has it: in quotation marks, as JSON has it, unless it consists of plain words.
-
-    >>> [quoted(name) for name in ("mean radius", "x.1", "a*b", "this is")]
-    ['mean radius', 'x.1', '"a*b"', '"this is"']
-    """
-    if _PLAIN.fullmatch(name) and not _RESERVED & set(name.lower().split(" ")):
-        return name
-    return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
 def in_full(value: float) -> str:
@@ -75,6 +61,8 @@ class Card:
     """Mean output of every rule over its rows."""
     notes: tuple[str, ...] = ()
     """Sentences about the model: its price, and whether there is signal."""
+    indicators: Mapping[int, Indicator] = field(default_factory=dict)
+    """What a feature indicates, of the features of categories."""
 
     @property
     def rules(self) -> LinguisticRules:
@@ -91,7 +79,8 @@ class Card:
         return self.rules.n_rules
 
     def __str__(self) -> str:
-        parts = [self.introduction(), "\n".join(self.notes), self._section("Words", self.meanings())]
+        parts = [self.introduction(), "\n".join(self.notes), self._section("Categories", self.categories())]
+        parts.append(self._section("Words", self.meanings()))
         parts += [self._section("Limits", self.limits()), *(self.rule_text(k) for k in range(len(self)))]
         return "\n\n".join(part for part in parts if part)
 
@@ -105,11 +94,17 @@ class Card:
             "The strength of a rule is the product of the degrees to which its conditions hold. Strengths sum to 1."
         )
 
+    def categories(self) -> list[str]:
+        """One sentence for every category that a rule has a condition or a term on: its levels."""
+        used = {j for j in self.indicators if self.rules.ramps_of(j) or self.lines[:, j + 1].any()}
+        columns = {self.indicators[j].column: self.indicators[j].levels for j in sorted(used)}
+        return [f"{quoted(name)} is one of {', '.join(map(quoted_term, levels))}" for name, levels in columns.items()]
+
     def meanings(self) -> list[str]:
         """One sentence for every term of every feature that a rule has a condition on."""
         found = []
         for j, names in enumerate(self.terms):
-            ramps = self.rules.ramps_of(j)
+            ramps = [] if j in self.indicators else self.rules.ramps_of(j)
             for i, name in enumerate(names if ramps else ()):
                 below, above = ramps[i - 1] if i else None, ramps[i] if i < len(ramps) else None
                 found.append(f"{quoted(self.feature_names[j])} is {quoted_term(name)}: {_meaning(below, above)}")
@@ -123,7 +118,7 @@ class Card:
             f"{quoted(self.feature_names[j])} counts as {in_full(float(limits.low[j]))} where it is lower, "
             f"as {in_full(float(limits.high[j]))} where it is higher"
             for j in used
-            if limits is not None
+            if limits is not None and j not in self.indicators
         ]
 
     def rule_text(self, rule: int) -> str:
@@ -134,21 +129,42 @@ class Card:
 
     def condition(self, rule: int) -> str:
         """The conditions of a rule."""
-        clauses = [
-            f"{quoted(self.feature_names[j])} is {' or '.join(map(quoted_term, self.terms[j][first : last + 1]))}"
-            for j, (first, last) in self.rules.conditions(rule).items()
-        ]
+        clauses = list(dict.fromkeys(text for _, _, text in self.clauses(rule)))
         return f"IF {' AND '.join(clauses)}" if clauses else "ALWAYS"
 
+    def clauses(self, rule: int) -> list[tuple[int, str, str]]:
+        """Feature, terms and text of every condition of a rule; conditions on one category have one text together."""
+        conditions = self.rules.conditions(rule)
+        held = {j: first == 1 for j, (first, _) in conditions.items() if j in self.indicators}
+        found = []
+        for j, (first, last) in conditions.items():
+            if j in held:
+                column = self.indicators[j].column
+                mine = {i: holds for i, holds in held.items() if self.indicators[i].column == column}
+                terms = condition_text([self.indicators[i] for i in mine], list(mine.values()))
+                found.append((j, terms, f"{quoted(column)} is {terms}"))
+            else:
+                terms = " or ".join(map(quoted_term, self.terms[j][first : last + 1]))
+                found.append((j, terms, f"{quoted(self.feature_names[j])} is {terms}"))
+        return found
+
     def line_text(self, rule: int) -> str:
-        """The line of a rule: its constant and the terms that it has."""
+        """The line of a rule: its constant and the terms that it has, those of categories last."""
+        constant, *terms = self.line_parts(rule)
+        return "".join([constant, *(f"{',' if ' if ' in term else ''} {term}" for term in terms)])
+
+    def line_parts(self, rule: int) -> list[str]:
+        """Constant and signed terms of a line, those of categories last."""
         constant, *slopes = self.lines[rule].tolist()
-        terms = [
-            f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
-            for slope, name in zip(slopes, self.feature_names, strict=True)
-            if slope != 0.0
-        ]
-        return " ".join([in_full(constant), *terms])
+        kept = [(j, slope) for j, slope in enumerate(slopes) if slope != 0.0]
+        ordered = sorted(kept, key=lambda entry: entry[0] in self.indicators)
+        return [in_full(constant), *(self._term(j, slope) for j, slope in ordered)]
+
+    def _term(self, j: int, slope: float) -> str:
+        size = f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}"
+        if j in self.indicators:
+            return f"{size} if {indicator_term(self.indicators[j])}"
+        return f"{size}*{quoted(self.feature_names[j])}"
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, conditions, line and text."""
@@ -181,11 +197,6 @@ class Card:
 
     def _section(self, title: str, lines: Sequence[str]) -> str:
         return "\n".join([title, *(f"  {line}" for line in lines)]) if lines else ""
-
-
-def quoted_term(name: str) -> str:
-    """A term as the text has it; numbers of two-valued features need no quotation marks."""
-    return name if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", name) else quoted(name)
 
 
 def _meaning(below: tuple[float, float] | None, above: tuple[float, float] | None) -> str:
