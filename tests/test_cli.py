@@ -457,7 +457,6 @@ def write(path, text):
         ("a,y\n1,2\n2,-inf\n", "column 'y' is infinite in row 2"),
         ("a,a,y\n1,2,3\n", "several columns named a"),
         ("y\n1\n", "no feature column is left"),
-        ("a;y\n1;2\n", "looks separated by ';', not by ','"),
         ("a,y\n1,2\n1,2,3\n", "cannot be read"),
         ("a,y\n1,2\n3\n", "cannot be read"),
     ],

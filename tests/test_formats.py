@@ -144,7 +144,7 @@ def test_what_is_written_in_parts_reads_back_the_same(tmp_path, ending, lengths,
     assert column_names(path, ",") == names
     np.testing.assert_array_equal(matrix(read_table(path), Schema.of(names)), np.concatenate(parts))
     chosen = names[::-1][: 1 + seed % n_columns]
-    read = [matrix(table, chosen) for table in read_batches(path, chosen, ",")]
+    read = [matrix(table, Schema.of(chosen)) for table in read_batches(path, chosen, ",")]
     np.testing.assert_array_equal(
         np.concatenate(read), np.concatenate(parts)[:, [names.index(name) for name in chosen]]
     )
@@ -176,7 +176,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path, ending):
     done = subprocess.run(command, input=data, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert run("fit", tmp_path / f"rows{ending}", "--target", "x3", "-o", tmp_path / "m.dsfr").exit_code == 0
-    X = matrix(rows_and_labels(), NAMES[:3])
+    X = matrix(rows_and_labels(), Schema.of(NAMES[:3]))
     models = (dsfr.load(tmp_path / name) for name in ("piped.dsfr", "m.dsfr"))
     np.testing.assert_array_equal(*(model.predict(X) for model in models))
 

@@ -25,7 +25,7 @@ from dsfr.estimators.parameters import ComponentEstimator, drawn_state, training
 from dsfr.estimators.training_warnings import training_warnings
 from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
 from dsfr.model.explanation import Explanation, PredictionExplanation
-from dsfr.model.frames import encode_frame, frame_schema, is_frame
+from dsfr.model.frames import encode_frame, frame_schema, has_numbers_only, is_frame
 from dsfr.model.model import Interval, Model
 from dsfr.model.record import record
 from dsfr.model.schema import Schema
@@ -249,7 +249,7 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
     def _check_features(self, X: Any) -> Array:
         """Rows as numbers, and the columns they come from."""
         schema = frame_schema(X) if is_frame(X) and len(X) else None
-        if schema is not None and not (schema.is_plain and len(schema.columns) == X.shape[1]):
+        if schema is not None and not (len(schema.columns) == X.shape[1] and has_numbers_only(X)):
             validate_data(self, X, skip_check_array=True)
             self._schema = schema
             return encode_frame(X, schema)

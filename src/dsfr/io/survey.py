@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsfr.core.arrays import Array
-from dsfr.io.columns import Table, TableError, is_number, is_text, texts, with_point
+from dsfr.io.columns import Origin, Table, TableError, is_number, is_text, texts, with_point
 from dsfr.io.files import read_batches
 from dsfr.model.kinds import ColumnSurvey, Verdict, number_verdict, settle
 from dsfr.model.schema import Schema, declared_column
@@ -103,7 +103,8 @@ def settled_schema(
             verdicts[name] = Verdict(declared_column(name, categories[name]))
         elif name in counted:
             counted[name].is_category = name in categories
-            verdicts[name] = counted[name].verdict(explicit=explicit)
+            verdict = counted[name].verdict(explicit=explicit)
+            verdicts[name] = verdict.located(_place(source, name, verdict.odd)) if verdict.odd else verdict
         else:
             values = None if first is None else _first_numbers(first.column(name), source.decimal)
             verdicts[name] = number_verdict(name, np.empty(0) if values is None else values, explicit=explicit)
@@ -113,6 +114,18 @@ def settled_schema(
     except ValueError as error:
         raise TableError(str(error)) from None
     return schema
+
+
+def _place(source: Source, name: str, text: str) -> str:
+    """Row and, of several, file of the first value that is this text; row 1 is the first below the header."""
+    for file in source.files:
+        n_before = 0
+        for batch in read_batches(file, [name], source.delimiter):
+            place = pc.index(texts(batch.column(name)), text).as_py()
+            if place >= 0:
+                return Origin(file.name if len(source.files) > 1 else "", n_before).row(place)
+            n_before += batch.num_rows
+    return "another file"
 
 
 def _first_numbers(column: Any, decimal: str) -> Array | None:

@@ -44,8 +44,15 @@ def _verdict(name: str, column: Any) -> Verdict:
         return ColumnSurvey(name, holds="holds dates").verdict()
     strange = _strange(column) if kind == "objects" else ""
     survey = ColumnSurvey(name, levels_of(column), str(column.dtype) == "category", strange)
-    survey.add(counted(series_texts(column)) if not strange else {})
-    return survey.verdict()
+    texts = series_texts(column) if not strange else []
+    survey.add(counted(texts))
+    verdict = survey.verdict()
+    return verdict.located(f"row {_label(column, texts.index(verdict.odd))}") if verdict.odd else verdict
+
+
+def _label(column: Any, row: int) -> Any:
+    """The label of a row in the index of a data frame, or its number, counted from 0."""
+    return column.index[row] if hasattr(column, "iloc") else row
 
 
 def kind_of(dtype: Any) -> str:
@@ -54,6 +61,11 @@ def kind_of(dtype: Any) -> str:
         return "numbers" if dtype.is_numeric() else "dates" if dtype.is_temporal() else "objects"
     kinds = {"i": "numbers", "u": "numbers", "f": "numbers", "M": "dates", "m": "dates", "b": "booleans"}
     return kinds.get(getattr(dtype, "kind", "O"), "objects")
+
+
+def has_numbers_only(X: Any) -> bool:
+    """Whether all columns of a data frame are of a type of numbers."""
+    return all(kind_of(dtype) == "numbers" for dtype in X.dtypes)
 
 
 def levels_of(column: Any) -> tuple[str, ...]:

@@ -41,6 +41,12 @@ class Verdict(NamedTuple):
     column: Column | None
     left_out: str = ""
     problem: str = ""
+    odd: str = ""
+    """A text among numbers, if that is the problem."""
+
+    def located(self, place: str) -> Verdict:
+        """The same, with the place of the text among numbers in the message."""
+        return self._replace(problem=self.problem.replace(repr(self.odd), f"{self.odd!r} in {place}", 1))
 
 
 @dataclass(slots=True)
@@ -87,12 +93,12 @@ class ColumnSurvey:
         if all(map(_DATE.fullmatch, texts)) and not self.is_category:
             return _refused(self.name, f"holds dates ({_shown(texts[0])})", REMEDIES["holds dates"])
         if all(map(_DECIMAL_COMMA.fullmatch, texts)) and not self.is_category:
-            return _refused(
-                self.name, f"has decimal commas ({_shown(texts[0])})", "read it with decimal=',' (--decimal ,)"
-            )
+            odd = next(text for text in texts if "," in text)
+            return _refused(self.name, f"has decimal commas ({odd!r})", "read it with --decimal ,")._replace(odd=odd)
         if share >= 0.5 and not self.is_category:
             odd = next(text for text in texts if not _is_number(text))
-            return _refused(self.name, f"has text among numbers ({_shown(odd)})", "correct it, or leave the cell empty")
+            said = f"column {self.name!r} has text where a number is needed: {odd!r}. Correct it, clear the cell"
+            return Verdict(None, problem=said, odd=odd)
         if len(texts) == self.n_rows > IDENTIFIER_ROWS and not explicit and _words(texts) < FREE_TEXT_WORDS:
             return Verdict(None, "it is different in every row: an identifier")
         if len(texts) > MOST_LEVELS and _words(texts) >= FREE_TEXT_WORDS:
