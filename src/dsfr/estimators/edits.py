@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
+from dsfr.model.schema import Schema
 from dsfr.training.distillation.edits import MOST_RAMPS, Edits
 
 SLOPES = {"+": 1, "-": -1, "0": 0}
@@ -13,7 +14,7 @@ SLOPES = {"+": 1, "-": -1, "0": 0}
 KEYS = ("condition", "thresholds", "slope", "words")
 
 
-def edits_of(edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Sequence[str]) -> Edits:
+def edits_of(edits: Mapping[str, Mapping[str, Any]] | None, schema: Schema) -> Edits:
     """Prescriptions by the number of a feature.
 
     Raises
@@ -21,7 +22,7 @@ def edits_of(edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Seque
     ValueError
         Naming the feature and what is wrong.
     """
-    checked = _checked(edits, feature_names)
+    checked = _checked(edits, schema)
     return Edits(
         tuple(feature for feature, entry in checked.items() if entry.get("condition") is False),
         {feature: _ramps(entry["thresholds"]) for feature, entry in checked.items() if "thresholds" in entry},
@@ -29,29 +30,34 @@ def edits_of(edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Seque
     )
 
 
-def words_of(edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Sequence[str]) -> dict[int, list[str]]:
+def words_of(edits: Mapping[str, Mapping[str, Any]] | None, schema: Schema) -> dict[int, list[str]]:
     """Names of terms by the number of a feature."""
-    return {
-        feature: list(entry["words"]) for feature, entry in _checked(edits, feature_names).items() if "words" in entry
-    }
+    return {feature: list(entry["words"]) for feature, entry in _checked(edits, schema).items() if "words" in entry}
 
 
-def _checked(
-    edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Sequence[str]
-) -> dict[int, Mapping[str, Any]]:
+def _checked(edits: Mapping[str, Mapping[str, Any]] | None, schema: Schema) -> dict[int, Mapping[str, Any]]:
+    """Prescriptions by the number of a feature; those of a category hold for all of its features."""
     if edits is None:
         return {}
     if not isinstance(edits, Mapping):
         raise ValueError(f"edits={edits!r} must be a mapping from names of features to mappings")
-    names, checked = list(feature_names), {}
+    checked: dict[int, Mapping[str, Any]] = {}
     for name, entry in edits.items():
-        if name not in names:
-            raise ValueError(f"edits names the feature {name!r}, which is not there; there are {', '.join(names)}")
-        problem = _problem(entry)
+        if name not in schema.names:
+            there = ", ".join(schema.names)
+            raise ValueError(f"edits names the feature {name!r}, which is not there; there are {there}")
+        problem = _problem(entry) or (_problem_of_category(entry) if name in schema.categories else "")
         if problem:
             raise ValueError(f"edits[{name!r}]: {problem}")
-        checked[names.index(name)] = entry
+        checked |= {j: entry for j, (_, column, _) in enumerate(schema.features) if column.name == name}
     return checked
+
+
+def _problem_of_category(entry: Mapping[str, Any]) -> str:
+    """What is wrong with prescriptions for a category, whose levels have no order."""
+    if {"thresholds", "words"} & set(entry) or entry.get("slope", "0") != "0":
+        return "it is a category: only condition and the slope '0' can be prescribed"
+    return ""
 
 
 def _problem(entry: Any) -> str:

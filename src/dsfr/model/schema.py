@@ -111,6 +111,15 @@ class Schema:
         return any(column.levels is not None for column in self.columns)
 
     @property
+    def complete_categories(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the features of every category that has an indicator for all of its levels."""
+        found: dict[str, list[int]] = {}
+        for j, (_, column, level) in enumerate(self.features):
+            if level is not None and len(column.indicated) == len(column.levels or ()):
+                found.setdefault(column.name, []).append(j)
+        return tuple(map(tuple, found.values()))
+
+    @property
     def indicators(self) -> dict[int, Indicator]:
         """What a feature indicates, by its number, of the features of categories."""
         return {

@@ -38,7 +38,7 @@ def prescriptions(model: Model) -> dict[str, dict[str, Any]]:
     return {
         card.feature_names[j]: {"thresholds": [list(ramp) for ramp in ramps], "words": list(card.terms[j])}
         for j in range(len(card.feature_names))
-        if (ramps := card.rules.ramps_of(j))
+        if j not in card.indicators and (ramps := card.rules.ramps_of(j))
     }
 
 
