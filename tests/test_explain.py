@@ -105,7 +105,7 @@ def test_labels_say_where_a_set_lies_among_the_rows():
     rules = model_of(predictor).explain(X)
     assert [rule.labels[0] for rule in rules] == list(edges.values())
     assert [int(rule.typical_rows[0, 0]) for rule in rules] == list(edges)
-    assert [int(rule.typical_numbers[0]) for rule in rules] == [value + 1 for value in edges]
+    assert [int(rule.typical_names[0]) for rule in rules] == [value + 1 for value in edges]
     assert label(0.1) == "low"
 
 

@@ -153,15 +153,19 @@ class Model:
         """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
 
         Words such as low and high refer to the distribution of the rows ``X``, and each rule names the rows most
-        typical of it. Without ``X`` they refer to rows drawn from the model. Of several rule bases, the one with the
-        largest share is explained, or all with ``all_models``. Effects of single features and pairs are the attribute
-        ``effects``: of all members that have them, weighted by their shares, with mean 0 over the rows. Rules over
-        shared terms (`RuleRegressor`) need no rows: their text is the model.
+        typical of it, by their labels in the index of a data frame, or else by numbers from 1. Without ``X`` they refer
+        to rows drawn from the model. Of several rule bases, the one with the largest share is explained, or all with
+        ``all_models``. Effects of single features and pairs are the attribute ``effects``: of all members that have
+        them, weighted by their shares, with mean 0 over the rows. Rules over shared terms (`RuleRegressor`) need no
+        rows: their text is the model.
         """
         if self.is_student:
             return student_card(self)
         rows = None if X is None else as_matrix(X, self)
-        return explain_structure(self.structure, self.feature_names, self.target_name, rows, all_models=all_models)
+        row_names = list(X.index) if hasattr(X, "iloc") else None
+        return explain_structure(
+            self.structure, self.columns, self.target_name, rows, all_models=all_models, row_names=row_names
+        )
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
         """One prediction as a sum of contributions of rules, features and pairs.
@@ -175,7 +179,11 @@ class Model:
         parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
         known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
         half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
-        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)
+        base = None if self.is_student else self.structure.rules
+        n_shown = None if base is None else base.strongest.n_rules
+        return PredictionExplanation(
+            parts, X[0], self.feature_names, self.target_name, self.columns, half_width=half, n_shown=n_shown
+        )
 
     def simplify(
         self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01

@@ -58,6 +58,18 @@ class Column:
         known[np.isnan(codes)] = np.nan
         return known
 
+    def shares(self, values: Array) -> Array:
+        """Share of every level, from the values of the indicators; shape (levels,)."""
+        return values if len(values) == len(self.levels or ()) else np.array([1.0 - values[0], values[0]])
+
+    def likeliest(self, values: Array) -> str:
+        """The level of the largest share, with the share if it is not 1; "unknown" if it is missing."""
+        shares = self.shares(values)
+        if np.isnan(shares).any() or self.levels is None:
+            return "unknown"
+        level, share = self.levels[int(shares.argmax())], float(shares.max())
+        return level if share == 1.0 else f"{level} ({share:.0%})"
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:

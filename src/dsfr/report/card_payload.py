@@ -13,7 +13,7 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of_student
-from dsfr.report.payload import column_of, fit_of, interval_of, reproduce_of, settings_of, tiles_of
+from dsfr.report.payload import categories_of, column_of, fit_of, interval_of, reproduce_of, settings_of, tiles_of
 
 N_TYPICAL = 3
 """Typical rows shown for each rule."""
@@ -31,6 +31,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
     start = float(card.predictor.shares @ np.array(card.outputs) / card.predictor.shares.sum())
     return {
         "features": [one_line(name) for name in model.feature_names],
+        "categories": categories_of(model),
         "target": one_line(model.target_name),
         "lead": card.introduction().replace("\n", " "),
         "words": sorted({name for names in card.terms for name in names}),
@@ -109,20 +110,31 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
         "mean": card.outputs[rule],
         "mean_text": f"{share:.0%} of rows · mean output {readable(card.outputs[rule])}",
         "conditions": [
-            {"feature": j, "text": text, "label": label, "importance": 1.0, "about": ""}
-            for j, label, text in _distinct(card.clauses(rule))
+            {"feature": j, "name": one_line(name), "label": label, "importance": 1.0, "about": ""}
+            for j, name, label in _distinct(card, rule)
         ],
         "then": {"constant": f"{quoted(card.target_name)} = {constant}", "terms": terms},
         "search": card.rule_text(rule).lower(),
         "center": center.tolist(),
         "width": [1.0] * len(center),
-        "typical": [{"number": n + 1, "values": data.X[n].tolist()} for n in numbers.tolist() if data is not None],
+        "typical": [
+            {"number": str(data.row_names[n]), "values": data.X[n].tolist()}
+            for n in numbers.tolist()
+            if data is not None
+        ],
     }
 
 
-def _distinct(clauses: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
-    """One of the conditions that have the same text together."""
-    return list({text: (j, label, text) for j, label, text in clauses}.values())
+def _named_row(data: ReportData, n: int) -> Payload:
+    return {"number": str(data.row_names[n]), "values": data.X[n].tolist()}
+
+
+def _distinct(card: Card, rule: int) -> list[tuple[int, str, str]]:
+    """Feature, name and label of every condition; of the conditions on one category, one."""
+    found = {}
+    for j, label, text in card.clauses(rule):
+        found[text] = j, card.indicators[j].column if j in card.indicators else card.feature_names[j], label
+    return list(found.values())
 
 
 def _center(card: Card, rule: int, typical: Array, domain: Ranges) -> Array:

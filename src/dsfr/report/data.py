@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,13 @@ class ReportData:
     X: Array
     y: Array | None = None
     n_incomplete: int = 0
+    names: tuple[Any, ...] = ()
+    """Names of the rows: labels in the index of a data frame; none: numbers from 1."""
+
+    @property
+    def row_names(self) -> Sequence[Any]:
+        """Names of the rows."""
+        return self.names or range(1, len(self.X) + 1)
 
     @classmethod
     def of(cls, X: Any, y: Any, model: Model) -> ReportData:
@@ -35,14 +43,16 @@ class ReportData:
             raise ValueError(f"X has shape {rows.shape}; the model needs {len(feature_names)} columns")
         if targets is not None and targets.shape != (len(rows),):
             raise ValueError(f"y has shape {targets.shape}; it needs one target for each of {len(rows)} rows")
-        return cls._complete(rows, targets)
+        names = tuple(X.index) if hasattr(X, "iloc") else tuple(range(1, len(rows) + 1))
+        return cls._complete(rows, targets, names)
 
     @classmethod
-    def _complete(cls, X: Array, y: Array | None) -> ReportData:
+    def _complete(cls, X: Array, y: Array | None, names: Sequence[Any]) -> ReportData:
         complete = np.isfinite(X).all(axis=1)
         if not complete.any():
             raise ValueError("no row is complete: every one lacks the value of some feature")
-        return cls(X[complete], None if y is None else y[complete], int((~complete).sum()))
+        kept = tuple(names[n] for n in np.flatnonzero(complete).tolist())
+        return cls(X[complete], None if y is None else y[complete], int((~complete).sum()), kept)
 
 
 def data_of_table(table: Table, model: Model, decimal: str = ".") -> ReportData:
@@ -57,4 +67,4 @@ def data_of_table(table: Table, model: Model, decimal: str = ".") -> ReportData:
     X = matrix(table, model.columns, origin, allow_missing=True)
     known = model.target_name in table.column_names
     y = numbers(table, model.target_name, allow_missing=True, origin=origin) if known else None
-    return ReportData._complete(X, y)
+    return ReportData._complete(X, y, range(1, len(X) + 1))

@@ -93,3 +93,25 @@ class Indicator(NamedTuple):
     level: str
     levels: tuple[str, ...]
     """All levels of the column."""
+
+    @property
+    def opposite(self) -> str:
+        """What the column is where the feature is 0: the other one of two levels, or not this one.
+
+        >>> Indicator("sex", "m", ("f", "m")).opposite, Indicator("a", "x", ("x", "y", "z")).opposite
+        ('f', 'not x')
+        """
+        others = [level for level in self.levels if level != self.level]
+        return others[0] if len(others) == 1 else f"not {self.level}"
+
+
+def two_valued_label(position: float, names: tuple[str, str]) -> str:
+    """Label of a place between two values, 0 at the first and 1 at the second.
+
+    >>> [two_valued_label(position, ("0", "1")) for position in (0.003, 0.4, 0.95)]
+    ['0', '1 for 40%', '1']
+    """
+    low, high = names
+    if position < LABEL_EDGES[0]:
+        return low
+    return high if position > LABEL_EDGES[-1] else f"{high} for {position:.0%}"
