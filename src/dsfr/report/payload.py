@@ -136,7 +136,7 @@ def _rule(rule: Rule) -> Payload:
             "name": one_line(rule.condition_name(j)),
             "label": rule.labels[j],
             "importance": float(rule.importance[j]),
-            "about": f"(about {readable(rule.centers[j])} ± {readable(rule.widths[j])})",
+            "about": rule.about(j),
         }
         for j in range(len(rule.feature_names))
         if rule.matters[j]

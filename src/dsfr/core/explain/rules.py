@@ -75,11 +75,16 @@ class Rule:
         names = [one_line(self.condition_name(j)) for j in shown]
         width = max(map(len, names), default=0)
         lines = [
-            f"{'AND' if i else 'IF '}  {name:<{width}} is {self.labels[j]} "
-            f"(about {readable(self.centers[j])} ± {readable(self.widths[j])})"
+            f"{'AND' if i else 'IF '}  {name:<{width}} is {self.labels[j]} {self.about(j)}".rstrip()
             for i, (j, name) in enumerate(zip(shown, names, strict=True))
         ]
         return lines or ["ALWAYS"]
+
+    def about(self, j: int) -> str:
+        """Center and width of the set of a feature; nothing for levels of a category."""
+        if j in self.indicators:
+            return ""
+        return f"(about {readable(self.centers[j])} ± {readable(self.widths[j])})"
 
     def condition_name(self, j: int) -> str:
         """Name of a feature in conditions: that of the column, if it indicates a level."""
@@ -113,10 +118,16 @@ class Rule:
 
     def _typical(self) -> Iterator[str]:
         for number, row in zip(self.typical_names, self.typical_rows, strict=True):
-            values = ", ".join(
-                f"{one_line(name)} {readable(value)}" for name, value in zip(self.feature_names, row, strict=True)
-            )
-            yield f"     like row {one_line(str(number))}: {values}"
+            values = (self._shown_value(j, float(value)) for j, value in enumerate(row))
+            yield f"     like row {one_line(str(number))}: {', '.join(value for value in values if value)}"
+
+    def _shown_value(self, j: int, value: float) -> str:
+        """Name and value of a feature; of a category of several levels, nothing for those that it has not."""
+        if j not in self.indicators:
+            return f"{one_line(self.feature_names[j])} {readable(value)}"
+        column, level, levels = self.indicators[j]
+        shown = level if value == 1.0 else self.indicators[j].opposite if len(levels) == 2 else ""
+        return f"{one_line(column)} {one_line(shown)}" if shown else ""
 
 
 def explain(
