@@ -30,8 +30,9 @@ def random_tree(rng, n_rules, n_features):
         start, end = np.sort(rng.uniform(-5, 5, 2)).round(int(rng.integers(1, 4))).tolist()
         used = ramps_by_feature([leaf.bounds for leaf in leaves]).get(feature, [])
         ramp = used[int(rng.integers(len(used)))] if used and rng.random() < 0.5 else (start, end)
-        if ramp[0] < ramp[1] and keeps_terms(ramp, used) and leaves[place].admits(feature, ramp, 3):
-            leaves[place : place + 1] = leaves[place].split(feature, ramp, np.zeros(1))
+        is_short = len({*leaves[place].bounds, feature}) <= 3
+        if ramp[0] < ramp[1] and keeps_terms(ramp, used) and leaves[place].admits(feature, ramp) and is_short:
+            leaves[place : place + 1] = map(Leaf, leaves[place].parts(feature, ramp))
     return [leaf.bounds for leaf in leaves]
 
 

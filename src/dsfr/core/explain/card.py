@@ -182,7 +182,7 @@ class Card:
 
     def complexity(self) -> dict[str, float]:
         """What there is to read: rules, conditions, terms of lines, and words."""
-        conditions = [len(self.rules.conditions(k)) for k in range(len(self))]
+        conditions = [len({text for _, _, text in self.clauses(k)}) for k in range(len(self))]
         terms = np.count_nonzero(self.lines[:, 1:], axis=1)
         words = [len(names) for j, names in enumerate(self.terms) if self.rules.ramps_of(j)]
         return {

@@ -157,7 +157,8 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     chosen = np.array(agree_candidates(lesson.engine, products, columns, knots, usable), dtype=np.int64)
     candidates = Candidates(chosen, knots[chosen], dict(settings.edits.fixed))
     n = float(products[0, 0])
-    growth = Growth(candidates, settings.max_conditions, MIN_SHARE * n, LEAST_GAIN * n * variance)
+    least = MIN_SHARE * n, LEAST_GAIN * n * variance
+    growth = Growth(candidates, settings.max_conditions, *least, settings.categories)
     grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
     curve, lines = _curve(lesson, grown)
     if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules:
