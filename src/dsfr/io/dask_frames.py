@@ -89,7 +89,7 @@ def _verdict(name: str, column: Any) -> Verdict:
         return ColumnSurvey(name, holds="holds dates").verdict()
     is_category = str(column.dtype) == "category"
     survey = ColumnSurvey(name, levels_of(column._meta) if is_category else (), is_category)
-    survey.add({level_text(value): int(count) for value, count in column.value_counts().compute().items()})
+    survey.add({level_text(value): int(count) for value, count in column.value_counts(split_out=1).compute().items()})
     return survey.verdict()
 
 

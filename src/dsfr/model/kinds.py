@@ -78,7 +78,7 @@ class ColumnSurvey:
         if self.holds:
             return _refused(self.name, self.holds, REMEDIES.get(self.holds, "turn it into numbers"))
         if not self.n_rows:
-            return _refused(self.name, "has no value at all", "fill it in")
+            return _refused(self.name, *EMPTY)
         if not explicit and _NAMELESS.fullmatch(self.name):
             return Verdict(None, "it has no name: an index, perhaps")
         share = sum(count for text, count in self.counts.items() if _is_number(text)) / self.n_rows
@@ -102,9 +102,7 @@ class ColumnSurvey:
         if len(texts) == self.n_rows > IDENTIFIER_ROWS and not explicit and _words(texts) < FREE_TEXT_WORDS:
             return Verdict(None, "it is different in every row: an identifier")
         if len(texts) > MOST_LEVELS and _words(texts) >= FREE_TEXT_WORDS:
-            return _refused(
-                self.name, f"holds free text ({_shown(texts[0])})", "turn it into a few categories or numbers"
-            )
+            return _refused(self.name, f"holds free text ({_shown(texts[0])})", "make a few categories of it")
         if len(texts) > MOST_LEVELS:
             n_levels = f"{len(texts)}" if len(texts) <= MOST_COUNTED else f"more than {MOST_COUNTED}"
             return _refused(self.name, f"has {n_levels} levels, more than {MOST_LEVELS}", "group them into fewer")
@@ -124,12 +122,16 @@ class ColumnSurvey:
         return Verdict(Column(self.name, tuple(kept)))
 
 
+EMPTY = "has no value at all", "fill it in"
+"""What is said of a column without values, and what to do about it."""
 REMEDIES = {"holds dates": "turn it into numbers, such as a year or the days since a date"}
 """What to do about columns, by what they hold."""
 
 
 def number_verdict(name: str, first: Array, *, explicit: bool = False) -> Verdict:
     """What to do with a column of numbers, by its name and the first values of it."""
+    if len(first) and np.isnan(first).all():
+        return _refused(name, *EMPTY)
     if explicit:
         return Verdict(Column(name))
     if _NAMELESS.fullmatch(name):
