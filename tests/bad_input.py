@@ -25,7 +25,7 @@ ODD = {
 EXPECTED = {
     "nan": r"refused: (?=.*odd)(?=.*([Mm]issing|NaN)).*(drop|[Ff]ill)",
     "inf": r"refused: (?=.*odd)(?=.*infini).*[Dd]rop",
-    "text": r"refused: (rank 0: )?column 'odd' holds free text \('the tenant.*: make a few categories of it, or leave out",
+    "text": r"refused: (rank 0: )?column 'odd' holds free text \('the tenant.*: make a few categories of it, or leave",
     "category": r"fitted: a, odd is y \| $",
     "date": r"refused: (rank 0: )?column 'odd' holds dates.*: turn it into numbers, such as a year.* or leave out",
     "bool": r"fitted: a, odd is True \| $",

@@ -69,4 +69,5 @@ def predict(text, rows):
         for sign, size, name, level in re.findall(rf", ([+-]) ({NUMBER}) if ({NAME}) is ({TERM})(?=, [+-] |$)", line):
             output = output + float(sign + size) * among(level, rows[plain(name)])
         total = total + strength * output
-    return total
+    held = re.search(rf"^  A result below ({NUMBER}) counts as \1, above ({NUMBER}) as \2$", text, re.MULTILINE)
+    return np.clip(total, *map(float, held.groups())) if held else total

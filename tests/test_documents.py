@@ -9,7 +9,7 @@ import pytest
 from benchmarks.run import DOCUMENTS as MARKED
 from benchmarks.run import with_results
 
-from dsfr import AutoSFRRegressor, Dask, InProcess, LapWNNRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, Dask, Ensemble, InProcess, LapWNNRegressor, SFRRegressor
 from dsfr.training import ADMM, ICR, Conjugate, Decentralized, FewRounds, FuzzyRules, Graph, RangeScaling, Sums
 from tests.tables import make_table
 
@@ -56,7 +56,13 @@ def test_some_baseline_is_ahead_by_leave_one_out_as_the_readme_says():
 
 
 @pytest.mark.parametrize(
-    "estimator", [SFRRegressor(), AutoSFRRegressor(), SFRRegressor(scaling="robust"), AutoSFRRegressor(n_models=2)]
+    "estimator",
+    [
+        SFRRegressor(),
+        AutoSFRRegressor(),
+        SFRRegressor(scaling="robust"),
+        AutoSFRRegressor(ensemble=Ensemble(n_models=2)),
+    ],
 )
 def test_the_documented_prediction_in_plain_numpy_is_the_model_s(estimator, tmp_path):
     X, _, y = make_table(0)

@@ -158,7 +158,7 @@ def with_interval(
     if taken:
         raise TableError(f"the table has a column {taken[0]!r} already: choose another name with --column")
     rows = matrix(table, model.columns, origin)
-    middle, half = table.column(column).to_numpy(), model.mixture.half_widths(rows, coverage)
-    for name, values in zip(names, (middle - half, middle + half, model.mixture.in_domain(rows)), strict=True):
+    ends = model.mixture.interval(rows, coverage)
+    for name, values in zip(names, (*ends, model.mixture.in_domain(rows)), strict=True):
         table = table.append_column(name, pa.array(values))
     return table

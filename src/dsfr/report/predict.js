@@ -89,9 +89,28 @@ function effectsOf(model, row) {
   return { features, together };
 }
 
-function predict(model, row) {
+// Average of all members, on the scale on which they are learnt.
+function learnt(model, row) {
   const rules = model.members.reduce((sum, member) => sum + member.share * memberPrediction(row, member), 0);
   return rules + model.effect_members.reduce((sum, member) => sum + member.share * effectPrediction(row, member), 0);
+}
+
+function held(link, value) { return Math.min(Math.max(value, link.low), link.high); }
+
+function predict(model, row) {
+  const link = model.link, value = learnt(model, row);
+  if (!link) return value;
+  return link.is_log ? link.factor * Math.exp(held(link, value)) : held(link, value);
+}
+
+// Ends of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
+function interval(model, row, coverage) {
+  const half = halfWidth(model, coverage), link = model.link, value = learnt(model, row);
+  if (half === null) return null;
+  if (!link) return [value - half, value + half];
+  const center = held(link, value), predicted = predict(model, row);
+  const ends = [center - half, center + half].map((end) => link.is_log ? Math.exp(end) : end);
+  return [Math.min(ends[0], predicted), Math.max(ends[1], predicted)].map((end) => Math.min(Math.max(end, link.floor), link.ceiling));
 }
 
 // Strengths of the rules of all members, concatenated; they sum to the share of the rules.

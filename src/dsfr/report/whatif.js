@@ -1,11 +1,11 @@
 // Sliders, the live prediction, and its contributions.
+const MOST_INPUTS = 12;
+
 function fillInputs() {
   byId("what-target").textContent = model.target;
-  byId("inputs").append(...model.features.flatMap((name, j) => {
-    const category = model.categories.find((entry) => j in entry.features);
-    if (!category) return [inputOf(name, j)];
-    return Number(Object.keys(category.features)[0]) === j ? [levelOf(category)] : [];
-  }));
+  const made = model.order.flatMap(inputsOf), others = made.slice(MOST_INPUTS);
+  byId("inputs").append(...made.slice(0, MOST_INPUTS));
+  if (others.length) byId("inputs").append(element("details", {}, element("summary", {}, `${others.length} inputs that matter less`), ...others));
   byId("reset").addEventListener("click", () => useRow(model.reference));
   fillCoverages();
   state.listeners.push(drawPrediction);
@@ -29,6 +29,13 @@ function inputOf(name, j) {
   range.addEventListener("input", () => setValue(j, Number(range.value), range));
   number.addEventListener("input", () => { if (number.value !== "" && Number.isFinite(Number(number.value))) setValue(j, Number(number.value), number); });
   return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range);
+}
+
+// The input of a feature; a category has one, in the place of its most relevant feature.
+function inputsOf(j) {
+  const category = model.categories.find((entry) => j in entry.features);
+  if (!category) return [inputOf(model.features[j], j)];
+  return model.order.find((other) => other in category.features) === j ? [levelOf(category)] : [];
 }
 
 // A category: one choice sets the indicators of all of its levels.
@@ -75,18 +82,19 @@ function useRow(row) {
 }
 
 function drawPrediction() {
-  const value = predict(model, state.row), half = halfWidth(model, state.coverage);
+  const value = predict(model, state.row), ends = interval(model, state.row, state.coverage);
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
-  byId("interval-text").textContent = half === null ? "" : `interval (jackknife): ${readable(value - half)} to ${readable(value + half)}`;
+  byId("brief").textContent = `= ${readable(value)}`;
+  byId("interval-text").textContent = ends === null ? "" : `interval (jackknife): ${readable(ends[0])} to ${readable(ends[1])}`;
   byId("fires").hidden = !model.members.length;
   const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
   meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
     name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));
-  drawContributions(value);
+  drawContributions(learnt(model, state.row), value);
 }
 
-function drawContributions(value) {
+function drawContributions(value, prediction) {
   const parts = contributions(model, state.row);
   const least = 1e-9 * (Math.abs(parts.start) + Math.abs(value));
   const signed = (part) => Math.abs(part) <= least ? "0" : (part < 0 ? "−" : "+") + readable(Math.abs(part));
@@ -97,7 +105,8 @@ function drawContributions(value) {
   rows.push(...pairRows(parts.together));
   const bars = element("div");
   meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
-  byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.target}`, readable(value), "total"));
+  byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.learnt}`, readable(value), "total"),
+    ...(prediction === value ? [] : [plainRow(`${model.target}, ${model.link.is_log ? `${readable(model.link.factor)} exp(${model.learnt})` : "held at its limit"}`, readable(prediction), "total")]));
 }
 
 const MOST_PAIRS = 5;

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from dsfr.core.arrays import Array, IntArray
+from dsfr.core.explain.html import RuleRow, rules_html
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.words import Indicator, label, one_line, positions, readable, two_valued_label
 from dsfr.core.features.membership import membership_of
@@ -29,7 +30,7 @@ N_TYPICAL = 3
 """Typical rows shown for each rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rule:
     """One rule in the data's units: IF x is about ``centers`` ± ``widths`` THEN y = ``intercept + coefficients x``."""
 
@@ -60,6 +61,17 @@ class Rule:
     """Names of these rows in the data: their labels in a data frame's index, or else numbers counted from 1."""
     indicators: Mapping[int, Indicator] = field(default_factory=dict)
     """What a feature indicates, of the features of categories."""
+
+    def __repr__(self) -> str:
+        return f"<{self.title}; print it to read it>"
+
+    def _repr_html_(self) -> str:
+        return rules_html(self.title, [self.row()])
+
+    def row(self) -> RuleRow:
+        """The rule as a row of a table."""
+        clauses = [" ".join(line.split()).removeprefix("IF ") for line in self.conditions()]
+        return RuleRow(self.number, self.share, " ".join(clauses), self.consequent().removeprefix("THEN "))
 
     def __str__(self) -> str:
         return "\n".join([self.title, *self.conditions(), self.consequent(), *self._typical()])

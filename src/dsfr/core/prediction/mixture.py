@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import scale_features
 
@@ -90,6 +91,16 @@ class Scores:
         squares = np.diff(self.counts, prepend=0.0) @ (self.thresholds / largest) ** 2
         return largest * float(np.sqrt(squares / self.counts[-1]))
 
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `deviation`, from the spread of the squared errors (delta method)."""
+        largest = max(float(self.thresholds[-1]), np.finfo(np.float64).tiny)
+        weights = np.diff(self.counts, prepend=0.0) / self.counts[-1]
+        squares = (self.thresholds / largest) ** 2
+        mean = float(weights @ squares)
+        spread = float(weights @ (squares - mean) ** 2) / max(float(self.counts[-1]) - 1.0, 1.0)
+        return largest * float(np.sqrt(spread / mean)) / 2.0 if mean > 0.0 else 0.0
+
     def _rank(self, coverage: float) -> float:
         """Rank, among the sorted errors, of the one that is the half width: ``ceil(coverage (n + 1))``."""
         return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
@@ -101,7 +112,9 @@ class Mixture:
 
     members: tuple[Member, ...]
     scores: Scores | None = None
-    """Scores of jackknife intervals, if the training computed them."""
+    """Scores of jackknife intervals, if the training computed them; on the scale on which the model is learnt."""
+    link: Link = field(default_factory=Link)
+    """From the average of the members to the target."""
 
     @classmethod
     def of(cls, predictor: Predictor) -> Mixture:
@@ -114,14 +127,24 @@ class Mixture:
         return max(self.members, key=lambda member: member.share).predictor
 
     def predict(self, X: Array, *, fast: bool | None = None) -> Array:
-        """Average prediction of every row; shape (n,)."""
+        """Prediction of every row, in the target's units; shape (n,)."""
+        return self.link.predictions(self.values(X, fast=fast))
+
+    def values(self, X: Array, *, fast: bool | None = None) -> Array:
+        """Average of the members for every row, on the scale on which they are learnt; shape (n,)."""
         total = np.zeros(len(X))
         for member in self.members:
             total += member.share * member.predictor.predict(X, fast=fast)
         return total
 
+    def interval(self, X: Array, coverage: float) -> tuple[Array, Array]:
+        """Ends of the jackknife interval of every row, in the target's units; see `half_widths`."""
+        return self.link.interval(self.values(X), self.half_widths(X, coverage))
+
     def half_widths(self, X: Array, coverage: float) -> Array:
         """Half the width of the jackknife interval of every row, in proportion to its deviation; (n,).
+
+        On the scale on which the model is learnt.
 
         Raises
         ------
@@ -131,7 +154,7 @@ class Mixture:
         if self.scores is None:
             raise ValueError(WITHOUT_UNCERTAINTY)
         half, typical = self.scores.half_width(coverage), self.scores.typical_deviation
-        return np.full(len(X), half) if typical == 0.0 else half / typical * self.deviations(X)
+        return np.full(len(X), half) if typical == 0.0 else half / typical * self.value_deviations(X)
 
     def in_domain(self, X: Array) -> npt.NDArray[np.bool_]:
         """Whether every feature of a row lies where the model follows it; beyond, it counts as lying at the end; (n,).
@@ -144,7 +167,14 @@ class Mixture:
         return inside
 
     def deviations(self, X: Array) -> Array:
+        """Standard deviation of a new observation at every row, in the target's units; see `value_deviations`."""
+        spread = self.value_deviations(X)
+        return self.link.deviations(self.values(X), spread) if self.link.is_log else spread
+
+    def value_deviations(self, X: Array) -> Array:
         """Standard deviation of a new observation at every row, from noise, weights and disagreement of members; (n,).
+
+        On the scale on which the model is learnt.
 
         Without posterior distributions of the weights it is the root mean squared leave-one-out error, for every row.
 
