@@ -175,11 +175,7 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
         "search": card.rule_text(rule).lower(),
         "center": center.tolist(),
         "width": [1.0] * len(center),
-        "typical": [
-            {"number": str(data.row_names[n]), "values": data.X[n].tolist()}
-            for n in numbers.tolist()
-            if data is not None
-        ],
+        "typical": [] if data is None else [_named_row(data, n) for n in numbers.tolist()],
     }
 
 
