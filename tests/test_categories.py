@@ -238,7 +238,7 @@ def test_explanations_of_clusters_and_effects_name_levels():
 def test_rows_are_named_by_the_index_and_rules_are_among_those_shown():
     X, y = houses(n=200)
     X.index = [f"house {n}" for n in range(200)]
-    model = AutoSFRRegressor(random_state=0, effects=None).fit(X, y.to_numpy())
+    model = AutoSFRRegressor(random_state=0).set_params(ensemble__effects=None).fit(X, y.to_numpy())
     text = str(model.explain(X))
     assert "like row house " in text
     n_shown = text.count("\nRule ") + text.startswith("Rule ")
