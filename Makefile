@@ -7,7 +7,7 @@ PEERS := .venv-peers
 ACCURACY := .venv-accuracy
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check lint types imports format lock bench speed reproduce picture docs tables torture package sbom clean
+.PHONY: help demo test slow check lint types imports format lock bench speed reproduce picture docs printed tables torture package sbom clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -85,12 +85,16 @@ docs: $(READY) ## build the site of the documents into build/site, running its g
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "to see it: $(BIN)/python -m http.server -d build/site"
 
+printed: $(READY) ## write what the Python blocks of the README print into the README
+	$(BIN)/python docs/printed.py
+
 tables: $(READY) ## write the table of tasks into docs/privacy.md
 	$(BIN)/python docs/privacy_table.py
 
 # More cases than a test run has time for; the seed and the counts are printed.
-picture: $(READY) ## draw the pictures of the README again (needs Chromium)
+picture: $(READY) ## draw the pictures of the documents again (needs Chromium)
 	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/which_estimator.py
 	$(BIN)/python docs/screenshot.py
 
 lock: $(READY) ## resolve the locked dependencies again

@@ -8,7 +8,7 @@ import pytest
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from dsfr import AutoSFRRegressor, RuleRegressor, SFRRegressor, plot
+from dsfr import AutoSFRRegressor, Ensemble, RuleRegressor, SFRRegressor, plot
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def short(rows):
 
 @pytest.fixture(scope="module")
 def effects(rows):
-    return AutoSFRRegressor(n_models=0, random_state=0).fit(*rows)
+    return AutoSFRRegressor(ensemble=Ensemble(n_models=0), random_state=0).fit(*rows)
 
 
 @pytest.fixture(autouse=True)

@@ -492,7 +492,9 @@ def test_the_code_to_reproduce_trains_the_same_model(estimator, split, tmp_path)
             assert repr(getattr(defaults, name)) != repr(signature(type(estimator)).parameters[name].default), name
 
 
-@pytest.mark.parametrize("teacher", [None, AutoSFRRegressor(n_models=1, effects=None), SFRRegressor(ridge=0.5)])
+@pytest.mark.parametrize(
+    "teacher", [None, AutoSFRRegressor(ensemble=Ensemble(n_models=1, effects=None)), SFRRegressor(ridge=0.5)]
+)
 def test_the_code_to_reproduce_short_rules_trains_them(teacher):
     X, _, y = make_table(1)
     estimator = dsfr.RuleRegressor(max_rules=3, teacher=teacher, edits={"x0": {"slope": "+"}}, random_state=0)

@@ -5,7 +5,7 @@ Readable fuzzy-rule models from few labels and many unlabelled rows, on data tha
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from dsfr.core.consensus.admm import RoundInfo as RoundInfo

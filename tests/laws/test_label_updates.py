@@ -116,6 +116,8 @@ def test_labels_without_a_weight_weigh_one_in_the_units_of_the_training():
     ]
     np.testing.assert_array_equal(predictions[0], predictions[1])
     assert not np.allclose(predictions[0], predictions[2])
+    tenfold = model.fit(X, first, sample_weight=10.0 * weights).update(X[later], y[later], np.full(len(later), 40.0))
+    np.testing.assert_allclose(tenfold.predict(X), predictions[2], rtol=1e-6)
 
 
 def test_what_cannot_be_updated_says_so():

@@ -153,7 +153,7 @@ def check(data: Path, target: str, features: str, category: tuple[str, ...], ran
 @_KIT
 @click.option("--roster", required=True, type=_FILE, help="Names and fingerprints of all owners (TOML).")
 @_plan_options
-@click.option("--method", default="sfr-icr", show_default=True, help="As in `dsfr fit`.")
+@click.option("--method", default="rules", show_default=True, help="As in `dsfr fit`.")
 @click.option("--rules", type=click.IntRange(min=1), help="Number of rules.")
 @click.option("--tune", help="As in `dsfr fit`.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
@@ -166,12 +166,14 @@ def fit(kit: Path, roster: Path, output: Path, features: str, ranges: Path, **op
     from dsfr.federation.roster import Roster
     from dsfr.federation.session import FederatedFitError, submit_fit
     from dsfr.pipeline.fit import read_ranges
-    from dsfr.pipeline.options import FitOptions
+    from dsfr.pipeline.options import AUTO, RULES, FitOptions
     from dsfr.storage.atomic import check_writable
 
     check_writable(output)
     waits = {"seconds": options.pop("timeout"), "round_seconds": options.pop("round_seconds")}
-    asked, names = FitOptions(solver="sums", **options), _names(features)
+    names = _names(features)
+    solver = None if options["method"] in (AUTO, RULES) else "sums"
+    asked = FitOptions(solver=solver, **options)
     declared = read_ranges(ranges, declared_columns(asked, names).schema, asked.target)
     plan = fit_plan(asked, names, declared)
     try:

@@ -39,6 +39,7 @@ OPTION_GROUPS = {
         "checkpoint",
         "resume",
         "policy",
+        "masks",
     ),
     "Output": ("output", "tensorboard"),
 }
@@ -84,7 +85,7 @@ OPTION_GROUPS = {
 )
 @click.option(
     "--method",
-    show_default="rules; with --paper or --policy sfr-icr",
+    show_default="rules; with --paper sfr-icr",
     type=click.Choice(METHOD_NAMES, case_sensitive=False),
     help="rules makes a few short rules that are the model: those of auto, distilled. auto averages many rules and "
     "chooses everything from the data. The others are the paper's. Options that are given win.",
@@ -160,11 +161,10 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     from dsfr.storage.atomic import check_writable
 
     engine = EngineOptions(
-        **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy")}
+        **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy", "masks")}
     )
     options |= _rules_or_edits(options.pop("rules"))
-    of_paper = options["paper"] or engine.policy is not None  # policies refuse short rules and effects
-    options["method"] = options["method"] or ("sfr-icr" if of_paper else "rules")
+    options["method"] = options["method"] or ("sfr-icr" if options["paper"] else "rules")
     fit_options = FitOptions(**options)
     make_estimator(fit_options, None)  # refuses incompatible options before anything is read
     if engine.engine is None:

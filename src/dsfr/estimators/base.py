@@ -86,7 +86,7 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
             unit = mean_weight(y, sample_weight, where.client)
             sample_weight = sample_weight / unit
         schema, shards = lazy_shards(X, y, checked_count(self.n_agents), sample_weight)
-        with lazy_engine(shards, where.client, where.policy) as engine:
+        with lazy_engine(shards, where.client, where.policy, masked=where.masks) as engine:
             self.fit_over(lambda settings: engine, schema, str(y.name or "y"))
         self._weight_unit = unit
         return self

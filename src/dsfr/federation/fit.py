@@ -8,14 +8,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from dsfr.disclosure import protect
+from dsfr.disclosure import Policy, protect
 from dsfr.engines.checkpoint.engine import with_checkpoint
 from dsfr.federation.engine import Ask, FederationEngine
 from dsfr.federation.owner_site import plan_digest
 from dsfr.federation.roster import Roster
 from dsfr.io.agent_files import Columns
 from dsfr.model.model import Model
-from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
+from dsfr.pipeline.options import FitOptions, declare_ranges, keep_to_sums, make_estimator
 from dsfr.training import RangeScaling, Settings
 
 SAVE_EVERY = 10
@@ -57,6 +57,7 @@ def federated_fit(plan: Mapping[str, Any], roster: Roster, ask: Ask, run: str, c
     columns = Columns.from_json(plan["columns"])
     estimator = make_estimator(FitOptions(**plan["options"]), None)
     declare_ranges(estimator, RangeScaling(**plan["ranges"]))
+    keep_to_sums(estimator, Policy().max_weights_per_label)
     folder = checkpoints / plan_digest(plan)
 
     def make_engine(settings: Settings) -> Any:

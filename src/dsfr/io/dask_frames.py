@@ -136,13 +136,16 @@ def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Schema], Any
 
 
 @contextmanager
-def lazy_engine(shards: dict[str, Any], client: Any = None, policy: Policy | None = None) -> Iterator[BaseEngine]:
+def lazy_engine(
+    shards: dict[str, Any], client: Any = None, policy: Policy | None = None, *, masked: bool = False
+) -> Iterator[BaseEngine]:
     """An engine over recipes, on the cluster of this or the default client, or on a temporary one of this machine."""
     _, distributed = import_dask()
 
     def engine(client: Any) -> BaseEngine:
-        tasks = TASKS if policy is None else protected_tasks(TASKS, policy=policy)
-        return protect(DaskEngine(client, shards, tasks), policy=policy is not None, masked=False)
+        is_protected = policy is not None or masked
+        tasks = protected_tasks(TASKS, policy=policy, masked=masked) if is_protected else TASKS
+        return protect(DaskEngine(client, shards, tasks), policy=policy is not None, masked=masked)
 
     if client is not None:
         yield engine(client)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dsfr.core.consensus.admm import RoundInfo
+from dsfr.disclosure import Policy
 from dsfr.engines import Ledger
 from dsfr.estimators.metrics import RunningError
 from dsfr.io.agent_files import Columns, find_agent_files
@@ -20,9 +21,9 @@ from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
 from dsfr.model.schema import Schema
 from dsfr.pipeline.categories import agree_categories
-from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
+from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine, read_policy
 from dsfr.pipeline.left_out import LeftOut, without_unlabeled
-from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
+from dsfr.pipeline.options import FitOptions, declare_ranges, keep_to_sums, make_estimator
 from dsfr.pipeline.processes import Processes
 from dsfr.training import RangeScaling
 from dsfr.training.fit_report import FitReport
@@ -74,6 +75,9 @@ def fit_model(
     else:
         agents = describe_agents(str(data), options, processes, may_count=engine.policy is None)
         _declare_ranges(estimator, options, agents.columns.schema)
+        if engine.policy is not None or engine.masks:
+            policy = Policy() if engine.policy is None else read_policy(engine.policy)
+            keep_to_sums(estimator, policy.max_weights_per_label)
         with open_engine(agents, engine) as make_engine:
             estimator.fit_over(make_engine, agents.columns.schema, agents.columns.target)
         errors, spread = {}, None  # rows stay with their agents

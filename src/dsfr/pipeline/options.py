@@ -123,6 +123,14 @@ def declare_ranges(estimator: Any, ranges: RangeScaling) -> None:
     estimator.set_params(**{"teacher__scaling" if isinstance(estimator, RuleRegressor) else "scaling": ranges})
 
 
+def keep_to_sums(estimator: Any, max_weights_per_label: float) -> None:
+    """Where sums alone leave the agents: no leave-one-out errors, and few weights of automatic models per label."""
+    teacher = "teacher__" if isinstance(estimator, RuleRegressor) else ""
+    known = estimator.get_params()
+    chosen = {"uncertainty": False, "ensemble__max_weights_per_label": max_weights_per_label}
+    estimator.set_params(**{teacher + name: value for name, value in chosen.items() if teacher + name in known})
+
+
 def _usual(method: str, paper: bool = False) -> Any:
     if method in (AUTO, RULES):
         if paper:

@@ -63,6 +63,10 @@ class Leaf:
     """Sums over its rows; None before they are known."""
     prior: Array | None = None
     """Line of its parent."""
+    candidates: Candidates | None = None
+    """What its sums are of; before they are known, those of its parent."""
+    is_closed: bool = False
+    """Whether it is not to be split, because agents do not give its sums."""
 
     def parts(self, feature: int, ramp: Ramp) -> tuple[Bounds, Bounds]:
         """Conditions of the parts below and above a ramp."""
@@ -98,18 +102,24 @@ class Tree:
         """One rule without conditions."""
         return cls((Leaf({}),))
 
-    def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums]) -> Tree:
+    def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums], candidates: Candidates) -> Tree:
         """The same rules, of which some now have sums."""
-        known = dict(zip(numbers, sums, strict=True))
-        leaves = (replace(leaf, sums=known.get(number, leaf.sums)) for number, leaf in enumerate(self.leaves))
+        leaves = list(self.leaves)
+        for number, found in zip(numbers, sums, strict=True):
+            leaves[number] = replace(leaves[number], sums=found, candidates=candidates)
         return replace(self, leaves=tuple(leaves))
+
+    def closed(self, number: int) -> Tree:
+        """The same rules, of which one is not to be split."""
+        leaf = replace(self.leaves[number], is_closed=True)
+        return replace(self, leaves=(*self.leaves[:number], leaf, *self.leaves[number + 1 :]))
 
     def split(self, split: Split) -> Tree:
         """The tree with one rule replaced by its two parts."""
         leaf = self.leaves[split.leaf]
         assert leaf.sums is not None
         line, _ = fit_lines(_matrix(leaf.sums.total), leaf.prior)
-        parts = (Leaf(bounds, None, line) for bounds in split.parts)
+        parts = (Leaf(bounds, None, line, leaf.candidates) for bounds in split.parts)
         leaves = (*self.leaves[: split.leaf], *parts, *self.leaves[split.leaf + 1 :])
         conditions = tuple(leaf.bounds for leaf in leaves)
         return Tree(leaves, (*self.stages, conditions), (*self.splits, split.leaf))
@@ -137,7 +147,8 @@ class Tree:
 def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[Ramp]]) -> Split | None:
     if leaf.sums is None:
         return None
-    cuts = [*_ramp_cuts(leaf, growth.candidates, used), *_group_cuts(leaf, growth)]
+    candidates = growth.candidates if leaf.candidates is None else leaf.candidates
+    cuts = [*_ramp_cuts(leaf, candidates, used), *_group_cuts(leaf, candidates, growth.categories)]
     allowed = [cut for cut in cuts if growth.n_conditions({*cut[1][0], *cut[1][1]}) <= growth.max_conditions]
     if not allowed:
         return None
@@ -168,11 +179,12 @@ def _ramp_cuts(leaf: Leaf, candidates: Candidates, used: dict[int, list[Ramp]]) 
             yield leaf.sums.above(c, candidates.knots[c], first, last), leaf.parts(feature, ramp)
 
 
-def _group_cuts(leaf: Leaf, growth: Growth) -> Iterator[Cut]:
+def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequence[int]]) -> Iterator[Cut]:
     """Cuts between two groups of levels, of two levels at least, in the order of the teacher's means."""
     assert leaf.sums is not None
-    candidates, places = growth.candidates, {j: c for c, j in enumerate(growth.candidates.features.tolist())}
-    for levels in growth.categories:
+    pairs = zip(candidates.features.tolist(), candidates.knots[:, :2].tolist(), strict=True)
+    places = {j: c for c, (j, first) in enumerate(pairs) if tuple(first) == INDICATED}
+    for levels in categories:
         if not all(j in places for j in levels):
             continue
         sums = {j: leaf.sums.above(places[j], candidates.knots[places[j]], 0, 1) for j in levels}

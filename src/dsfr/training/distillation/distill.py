@@ -121,13 +121,14 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     units = Units(strongest.ranges, *own_units, strongest.limits)
     with single_threaded_blas():
         products = teach(engine, training.mixture, own_units)
-        measured = teacher_error(engine, training.mixture, own_units)
+        left_out = teacher_error(engine, training.mixture, own_units)
+        measured = training.error if left_out is None else left_out
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
         error = USUAL_ERROR * variance if measured is None else measured[0]
         means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
         error = max(float(error), LEAST_ERROR)
-        lesson = _Lesson(engine, units, target, settings, error, measured is not None, means.tolist())
+        lesson = _Lesson(engine, units, target, settings, error, left_out is not None, means.tolist())
         if measured is not None and not _is_signal(*measured):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
@@ -153,7 +154,7 @@ def _constant(lesson: _Lesson, training: Training) -> Student:
 def _learn(lesson: _Lesson, products: Array, variance: float, training: Training) -> Student:
     settings, n_features = lesson.settings, len(lesson.units.ranges.low)
     columns = Columns(line_columns(products), lesson.units.ranges)
-    knots, binary = agree_knots(lesson.engine)
+    knots, binary = agree_knots(lesson.engine, lesson.units.ranges)
     knots = settings.edits.with_fixed(knots)
     usable = [j for j in range(n_features) if knots[j, 0] < knots[j, -1] and j not in settings.edits.unconditioned]
     chosen = np.array(agree_candidates(lesson.engine, products, columns, knots, usable), dtype=np.int64)
@@ -163,7 +164,8 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     growth = Growth(candidates, settings.max_conditions, *least, settings.categories)
     grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
     curve, lines = _curve(lesson, grown)
-    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules:
+    # Not where agents may refuse: how many rules would be better is not worth many refusals.
+    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
         grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
         curve, lines = _curve(lesson, grown)
     k = chosen_number([entry["price"] for entry in curve], settings.max_rules, settings.tolerance)

@@ -15,13 +15,13 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.distillation.growth import CONDITIONS, LINE_FEATURES, Grown
-from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, taught_blocks
+from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, left_out_shifts, taught_blocks
 from dsfr.training.ensemble.calibration import KEPT_ERRORS, counted_scores, label_weights, labeled_sample
 from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least, optional, within
-from dsfr.training.tasks.fields import COUNT, RANGES, SCORE, TARGET
+from dsfr.training.tasks.fields import COUNT, FLAG, RANGES, SCORE, TARGET
 from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.tasks.registry import task
 
@@ -61,7 +61,7 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     Z = scale_features(X, unpack(Ranges, broadcast))[:, broadcast["line_features"]]
     lines = np.einsum("zku,nu->znk", broadcast["stage_lines"], np.column_stack([np.ones(len(Z)), Z]))
     predictions = np.einsum("znk,nk->zn", lines, strengths)
-    squares = np.sum(weights * (targets + memory["left_out_shifts"] - predictions) ** 2, axis=1)
+    squares = np.sum(weights * (targets + left_out_shifts(memory, len(y)) - predictions) ** 2, axis=1)
     return memory, {"squares": squares, "n_labeled": scalar(weights.sum())}
 
 
@@ -69,7 +69,7 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     verb="sum",
     stage="distillation",
     reveals="Averages of known functions over the agent's rows: strengths of rules and distances of predictions.",
-    broadcast={**STUDENT, **TARGET, **RANGES},
+    broadcast={**STUDENT, **TARGET, **RANGES, "masses_alone": optional(FLAG)},
     contributes={
         "teacher_total": array(),
         "teacher_square": SCORE,
@@ -97,7 +97,8 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
         squares = (t, t**2, (t - predictions) ** 2, (t - alone) ** 2, overlap)
         numbers += [part.sum() for part in squares]
         masses += W.sum(axis=0)
-        strongest += np.bincount(best, minlength=k)
+        # Few rows can be those where a rule is the strongest, so agents may refuse to count them.
+        strongest += W.sum(axis=0) if "masses_alone" in broadcast else np.bincount(best, minlength=k)
         outputs += np.einsum("nk,nk->k", W, L)
     names = ("teacher_total", "teacher_square", "distance", "strongest_distance", "overlap")
     sums = {name: scalar(value) for name, value in zip(names, numbers.tolist(), strict=True)}
@@ -121,7 +122,7 @@ def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     The student follows the teacher, so leaving a label out is taken to move both alike.
     """
     sample = labeled_sample(shard, int(memory["seed"]))
-    shifts = float(broadcast["target_scale"]) * memory["left_out_shifts"]
+    shifts = float(broadcast["target_scale"]) * left_out_shifts(memory, len(sample.y))
     errors = np.abs(own_targets(sample.y, memory) - unpack_student(broadcast).predict(sample.X, fast=False) + shifts)
     # Without deviations, intervals of all rows have the same width.
     kept = {"errors": errors, "deviations": np.zeros(len(errors)), "error_weights": label_weights(sample)}
@@ -162,7 +163,7 @@ class Measured:
     shares: Array
     """Share of all strengths of every rule; (k,)."""
     coverage: Array
-    """Share of the rows on which every rule is the strongest; (k,)."""
+    """Share of the rows on which every rule is the strongest; where sums alone leave the agents, `shares`; (k,)."""
     outputs: Array
     """Mean output of every rule over its rows, in the target's units; (k,)."""
     overlap: float
@@ -171,7 +172,8 @@ class Measured:
 
 def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) -> Measured:
     """Measures of the student, in one round."""
-    summed = engine.sum("measure_student", {**student_arrays(student), **target, **pack(ranges)})
+    alone = {"masses_alone": scalar(1.0)} if engine.only_sums else {}
+    summed = engine.sum("measure_student", {**student_arrays(student), **target, **pack(ranges), **alone})
     n, masses = float(summed["n_samples"]), summed["masses"]
     variance = float(summed["teacher_square"]) / n - (float(summed["teacher_total"]) / n) ** 2
     distance = float(summed["distance"]) / n

@@ -82,6 +82,13 @@ class Population:
 
     moments: RowMoments | None = None
     """Mean and covariance of the scaled features, where start centers are drawn from them."""
+    unstated: float = 0.0
+    """Labels that agents may leave unstated when they limit weights by labels."""
+
+    @property
+    def stated_labels(self) -> float:
+        """Labels that agents at least count when they limit weights by labels."""
+        return max(self.n_labeled - self.unstated, 0.0)
 
 
 @task(
