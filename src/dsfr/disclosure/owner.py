@@ -70,9 +70,10 @@ class ProtectedTask:
         if rules.refused:
             raise PolicyError(f"task {self.name!r} is refused: {rules.refused}")
         REGISTRY[self.name].check_broadcast(broadcast, {"d": shard.n_features}, memory)
-        self._enforce(rules.before, Request(self.policy, shard, memory, broadcast, labels, {}))
+        rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard
+        self._enforce(rules.before, Request(self.policy, rows, memory, broadcast, labels, {}))
         after, contribution = self.task(shard, memory, broadcast)
-        self._enforce(rules.after, Request(self.policy, shard, after, broadcast, labels, contribution))
+        self._enforce(rules.after, Request(self.policy, rows, after, broadcast, labels, contribution))
         return after, contribution
 
     def _enforce(self, rules: tuple[DisclosureRule, ...], request: Request) -> None:

@@ -104,6 +104,21 @@ def thresholds(request: Request) -> str | None:
     return _splits(request.policy, np.unique(request.broadcast["target_thresholds"]), targets, "the target")
 
 
+def values(request: Request) -> str | None:
+    """No column has a few values alone; all may be missing."""
+    counts = np.zeros(request.shard.n_features)
+    for X, _ in request.shard.batches():
+        counts += np.count_nonzero(~np.isnan(X), axis=0)
+    few, least = (counts > 0) & (counts < request.policy.min_split), request.policy.min_split
+    if not few.any():
+        return None
+    column = int(np.flatnonzero(few)[0])
+    return (
+        f"{int(counts[column])} values in column {column}, the others missing, and min_split is {least}. Drop the "
+        "column, or those values"
+    )
+
+
 def _splits(policy: Policy, asked: Array, values: Array, where: str) -> str | None:
     if len(asked) > policy.max_thresholds:
         return f"{len(asked)} thresholds in {where}, and max_thresholds is {policy.max_thresholds}"

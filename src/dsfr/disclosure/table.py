@@ -13,6 +13,7 @@ from dsfr.disclosure.rules import (
     rule_mass,
     terms,
     thresholds,
+    values,
     weights,
 )
 
@@ -41,6 +42,9 @@ _FACTORS = _refused("it hands the pooled system of the weights to every owner")
 TABLE: dict[str, TaskRules] = {
     "identify": TaskRules(),
     "row_moments": TaskRules(),
+    "value_extremes": _EXTREMES,
+    "value_sums": TaskRules((values,)),
+    "expected_sums": TaskRules((values,)),
     "agree": TaskRules(),
     "count_below": TaskRules((thresholds,)),
     "moments_within_limits": TaskRules(),

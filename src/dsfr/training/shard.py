@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
@@ -13,8 +13,20 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
+from dsfr.core.density import RowDensity
 from dsfr.core.scaling.affine import Ranges
-from dsfr.training.rows import ArrayRows, Batch, DistinctRows, LimitedRows, OfRows, Rows, collect, pick
+from dsfr.training.rows import (
+    ArrayRows,
+    Batch,
+    CompletedRows,
+    CompleteRows,
+    DistinctRows,
+    LimitedRows,
+    OfRows,
+    Rows,
+    collect,
+    pick,
+)
 
 MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
@@ -22,6 +34,10 @@ LIMITS = ("limit_low", "limit_high", "target_limits")
 """Names of the limits of robust scaling in messages and memory."""
 KEPT = ("kept_rows", "kept_counts")
 """Names in memory of which rows are left without duplicates, eight to a byte, and of how many and how many labelled."""
+
+
+DENSITY = ("row_mean", "row_deviation", "row_correlation", "row_low", "row_high")
+"""Names of the density of the rows in messages and memory; without correlations, features are independent."""
 
 
 class ForeignMemoryError(ValueError):
@@ -47,6 +63,22 @@ class RowCounter:
     rows: int = 0
 
 
+@dataclass(slots=True)
+class Completion:
+    """Rows in memory that were completed once, so that every pass need not do it again."""
+
+    source: ArrayRows
+    density: RowDensity
+    rows: ArrayRows
+
+
+@dataclass(slots=True)
+class Kept:
+    """Where an agent keeps its `Completion`."""
+
+    completion: Completion | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Shard(OfRows):
     """Rows of one agent, unscaled, with NaN as the target of unlabelled ones.
@@ -61,6 +93,7 @@ class Shard(OfRows):
     """Whether the tables of all agents here are large enough for compiled kernels, and these are installed."""
     counter: RowCounter | None = None
     """Where rows are counted, if anywhere."""
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
     @property
     def nbytes(self) -> int:
@@ -90,6 +123,26 @@ class Shard(OfRows):
         low, high, target = (known[name] for name in LIMITS)
         return replace(self, rows=LimitedRows(self.rows, Ranges(low, high), target))
 
+    def complete(self) -> Shard:
+        """The same rows, none of which may have missing values; see `CompleteRows`."""
+        return replace(self, rows=CompleteRows(self.rows))
+
+    def without_rows(self) -> Shard:
+        """The same agent without any row."""
+        return replace(self, rows=ArrayRows(np.empty((0, self.n_features)), np.empty(0)))
+
+    def completed(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
+        """The same rows, with missing values replaced by what is expected of them, if the memory has their density."""
+        if DENSITY[0] not in memory:
+            return self
+        density, known = unpack_density(memory), self.kept.completion
+        if not isinstance(self.rows, ArrayRows):
+            return replace(self, rows=CompletedRows(self.rows, density))
+        if known is None or known.source is not self.rows or not _same(known.density, density):
+            known = Completion(self.rows, density, ArrayRows(density.expected(self.rows.X), self.rows.y))
+            self.kept.completion = known
+        return replace(self, rows=known.rows)
+
     def without_duplicates(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
         """The same rows but duplicates, if the memory says which these are.
 
@@ -116,6 +169,30 @@ class Shard(OfRows):
     def rng(self, seed: int, purpose: Purpose, repeat: int = 0) -> np.random.Generator:
         """This agent's random stream for a purpose."""
         return np.random.default_rng([seed, self.key, purpose, repeat])
+
+
+def pack_density(density: RowDensity) -> dict[str, Array]:
+    """A density as arrays with the names `DENSITY`."""
+    d = density.n_features
+    correlation = {} if density.correlation is None else {DENSITY[2]: density.correlation[np.triu_indices(d)]}
+    mean, deviation = {DENSITY[0]: density.mean}, {DENSITY[1]: density.deviation}
+    return {**mean, **deviation, **correlation, DENSITY[3]: density.low, DENSITY[4]: density.high}
+
+
+def unpack_density(arrays: Mapping[str, npt.NDArray[Any]]) -> RowDensity:
+    """The density in arrays with the names `DENSITY`, among others perhaps."""
+    mean, deviation, low, high = (arrays[name] for name in (DENSITY[0], DENSITY[1], DENSITY[3], DENSITY[4]))
+    triangle = arrays.get(DENSITY[2])
+    if triangle is None:
+        return RowDensity(mean, deviation, None, low, high)
+    correlation = np.zeros((len(mean), len(mean)))
+    correlation[np.triu_indices(len(mean))] = triangle
+    return RowDensity(mean, deviation, correlation + np.triu(correlation, 1).T, low, high)
+
+
+def _same(one: RowDensity, other: RowDensity) -> bool:
+    ours, theirs = pack_density(one), pack_density(other)
+    return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
 def agent_key(name: object) -> int:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     remembers=("seed", "low", "high"),
     limited=False,
     distinct=False,
+    opening=True,
 )
 def row_moments(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the declared ranges; moments of the scaled features."""

@@ -19,7 +19,7 @@ from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, coun
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.declared import declared_look
-from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
+from dsfr.training.scaling.survey import FirstLook, Population, ask_moments, first_look, survey
 from dsfr.training.shard import LIMITS, Shard
 from dsfr.training.tasks.declaration import array, at_least, not_below, optional
 from dsfr.training.tasks.fields import ASCENDING, COUNT
@@ -119,7 +119,7 @@ def agree_scaling(engine: Engine, settings: Settings) -> Population:
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
-    population = look.population(engine.sum("agree", look.message()))
+    population = look.population(engine.sum("agree", look.message() | ask_moments()))
     return replace(population, limits=limits, odd_target=odd)
 
 

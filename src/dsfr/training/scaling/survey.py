@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
+from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, Array, row_blocks
 from dsfr.core.clustering.normal_starts import RowMoments
-from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
+from dsfr.core.density import MOST_CORRELATED, NormalSums, RowDensity, complete_sums, density_of, no_sums
+from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges, scale_features
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -19,7 +20,7 @@ from dsfr.training.duplicates.distinct_rows import NOTES
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least, optional
 from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
-from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.messages import scalar, unpack
 from dsfr.training.tasks.registry import OTHER, remember, task
 from dsfr.training.tasks.symbols import MAX_WEIGHTS
 
@@ -38,6 +39,14 @@ MEASURED = {
     "ticket": COUNT,
 }
 """What `measure` contributes: without the ranges of features where these are declared."""
+
+ASKED = {"moments": optional(FLAG)}
+ROW_SUMS = {
+    "row_total": optional(array("d")),
+    "row_products": optional(array("d(d+1)/2"), beside="row_total"),
+    "row_squares": optional(array("d", rules=(at_least(0.0),)), beside="row_total"),
+}
+"""Sums of scaled rows, and of their products or, with many features, squares."""
 
 NO_LABEL = "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
 
@@ -74,6 +83,16 @@ class Population:
 
     moments: RowMoments | None = None
     """Mean and covariance of the scaled features, where start centers are drawn from them."""
+    row_sums: NormalSums | None = None
+    """Sums of the scaled rows and of their products."""
+
+    @property
+    def density(self) -> RowDensity | None:
+        """Distribution of the rows, if their sums are known."""
+        if self.row_sums is None:
+            return None
+        ends = self.ranges if self.limits is None else self.limits
+        return density_of(self.row_sums, self.ranges.midpoints, self.ranges.half_widths, ends.low, ends.high)
 
 
 @task(
@@ -84,6 +103,7 @@ class Population:
     contributes={"rows": array(3, rules=(at_least(0.0),))},
     limited=False,
     distinct=False,
+    completed=False,
 )
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
@@ -105,6 +125,7 @@ def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, B
     remembers=("seed",),
     limited=False,
     distinct=False,
+    opening=True,
 )
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
@@ -130,9 +151,10 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 @task(
     verb="sum",
     stage="survey",
-    reveals="Number of rows and labels, mean and deviation of the agent's targets.",
-    broadcast={**RANGES, **TARGET_RANGE},
-    contributes=COUNTS,
+    reveals="Number of rows and labels, mean and deviation of the agent's targets; means and covariances of its "
+    "features.",
+    broadcast={**RANGES, **TARGET_RANGE, **ASKED},
+    contributes={**COUNTS, **ROW_SUMS},
     remembers=("low", "high"),
 )
 def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -144,6 +166,7 @@ def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
         "n_labeled": scalar(moments.n),
         "target_total": scalar(moments.total),
         "target_square": scalar(moments.square),
+        **(row_sums(shard, unpack(Ranges, broadcast)) if "moments" in broadcast else {}),
     }
     return {**memory, "low": broadcast["low"], "high": broadcast["high"]}, contribution
 
@@ -176,10 +199,24 @@ def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
     return moments
 
 
+def row_sums(shard: Shard, ranges: Ranges) -> Bundle:
+    """Sums of the agent's scaled rows and of their products, of which the density of the rows is made."""
+    sums = no_sums(shard.n_features)
+    for X, _ in shard.batches():
+        # A default argument binds the batch of this turn.
+        def own(chunk: slice, X: Array = X) -> NormalSums:
+            return complete_sums(scale_features(X[chunk], ranges))
+
+        for part in each_chunk(own, len(X), SUM_ROWS):
+            sums += part
+    d = shard.n_features
+    return {"row_total": sums.total, "row_squares" if len(sums.products) == d > 1 else "row_products": sums.products}
+
+
 def survey(engine: Engine, settings: Settings) -> Population:
     """Agree on scaling in two rounds: `first_look`, then counts and moments."""
     look = first_look(engine, settings)
-    population = look.population(engine.sum("agree", look.message()))
+    population = look.population(engine.sum("agree", look.message() | ask_moments()))
     return replace(population, keeps_target=settings.scaling.keeps_target)
 
 
@@ -204,7 +241,27 @@ class FirstLook:
         if n == 0.0:
             raise ValueError(NO_LABEL)
         target = Moments(n, total, square, self.target_origin, self.target_unit)
-        return Population(self.ranges, target, float(counted["n_samples"]), self.ticket, moments=self.moments)
+        n_samples = float(counted["n_samples"])
+        sums = _row_sums(counted, n_samples, self.moments)
+        return Population(self.ranges, target, n_samples, self.ticket, moments=self.moments, row_sums=sums)
+
+
+def ask_moments() -> Bundle:
+    """What `agree` needs to know to sum rows and their products."""
+    return {"moments": scalar(1.0)}
+
+
+def _row_sums(counted: Bundle, n_samples: float, moments: RowMoments | None) -> NormalSums | None:
+    """Sums of rows and products, from what `agree` has summed or from the moments that are known without it."""
+    if moments is not None:
+        d = len(moments.total)
+        squares = np.cumsum(np.append(0, np.arange(d, 1, -1)))  # where the diagonal is in a triangle
+        products = moments.products if d <= MOST_CORRELATED else moments.products[squares]
+        return NormalSums(moments.n_samples, moments.total, products)
+    if "row_total" not in counted:
+        return None
+    products = counted["row_products"] if "row_products" in counted else counted["row_squares"]
+    return NormalSums(n_samples, counted["row_total"], products)
 
 
 def first_look(engine: Engine, settings: Settings) -> FirstLook:
@@ -233,7 +290,7 @@ def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
         raise ValueError(NO_LABEL)
     _check_targets(-float(seen["minus_target_low"][0]), float(seen["target_high"][0]))
     look = look_of(seen, _declared(settings, int(seen["n_features"])))
-    _check_features(look.ranges)
+    check_features(look.ranges)
     check_size(settings, len(look.ranges.low))
     return look
 
@@ -255,7 +312,14 @@ def _check_targets(low: float, high: float) -> None:
         )
 
 
-def _check_features(ranges: Ranges) -> None:
+def check_features(ranges: Ranges) -> None:
+    """Refuse features with values that are too large to compute with.
+
+    Raises
+    ------
+    ValueError
+        Naming the column, the value and the remedy.
+    """
     sizes = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     column = int(sizes.argmax())
     if sizes[column] > MAX_VALUE:

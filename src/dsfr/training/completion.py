@@ -1,0 +1,205 @@
+"""Missing values: agents complete their own rows by the density of all rows, which is agreed on by sums.
+
+The density is the normal distribution of highest likelihood for the values that there are. Every step of expectation
+maximisation is one sum over agents, so that it is the same however rows are distributed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dsfr.core.arrays import CHUNK_ROWS, Array, IntArray, row_blocks
+from dsfr.core.density import MOST_CORRELATED, NormalSums, RowDensity, no_sums
+from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges, scale_features
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.scaling.survey import check_features
+from dsfr.training.shard import DENSITY, Shard, pack_density, unpack_density
+from dsfr.training.tasks.declaration import Fields, array, at_least, not_below, optional, within
+from dsfr.training.tasks.fields import COUNT, RANGES
+from dsfr.training.tasks.messages import pack, scalar, unpack
+from dsfr.training.tasks.registry import remember, task
+
+if TYPE_CHECKING:
+    from dsfr.training.settings import Settings
+
+MIN_VALUES = 3
+"""Values that a feature has at least, at all agents together: a deviation of fewer says nothing."""
+FAR, FAR_ROWS = 4.0, 25.0
+"""Values farther from the mean count as lying there: 4 deviations, or more if 25 rows could be that far off."""
+LEAST_CUT = 0.1
+"""Part of a range that a cut takes off at least, else there is none."""
+MOST_CUTS = 40
+"""Rounds in which far-off values are cut off; none of these where there are no such values."""
+STEP, MOST_STEPS = 5e-3, 50
+"""Change of means and deviations, in deviations, and of correlations, at which the density has settled; and steps."""
+
+DENSITY_FIELDS: Fields = {
+    "row_mean": array("d"),
+    "row_deviation": array("d", rules=(at_least(0.0),)),
+    "row_correlation": optional(array("d(d+1)/2", rules=(within(-1.0, 1.0),))),
+    "row_low": array("d"),
+    "row_high": array("d", rules=(not_below("row_low"),)),
+}
+KEPT_DENSITY = remember(
+    __name__,
+    {
+        name: optional(field) if name == DENSITY[0] else replace(field, beside=DENSITY[0])
+        for name, field in DENSITY_FIELDS.items()
+    },
+)
+
+
+class ScarceValuesError(ValueError):
+    """Features with too few values to learn from; ``columns`` are counted from 0, ``counts`` are numbers of values."""
+
+    def __init__(self, columns: IntArray, counts: Array, names: tuple[str, ...] = ()) -> None:
+        self.columns, self.counts = columns, counts
+        shown = [names[j] if names else f"column {j}" for j in columns.tolist()]
+        listed = ", ".join(f"{name} ({int(n)} values)" for name, n in zip(shown, counts, strict=True))
+        super().__init__(
+            f"X has too few values in {listed}: a feature needs at least {MIN_VALUES} that are not missing. Drop it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSums:
+    """Numbers, sums and sums of squares of the values of every feature, in units of common ranges; shapes (d,)."""
+
+    n_values: Array
+    value_total: Array
+    value_square: Array
+
+
+@task(
+    verb="max",
+    stage="survey",
+    reveals="Extremes of single rows, as `measure`; with missing values and without declared ranges.",
+    broadcast={},
+    contributes={"high": array("d"), "minus_low": array("d")},
+    limited=False,
+    distinct=False,
+    completed=False,
+)
+def value_extremes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (max): ranges of the values that are not missing."""
+    ranges = Ranges.none(shard.n_features)
+    for X, _ in shard.batches():
+        for block in row_blocks(len(X), CHUNK_ROWS):
+            missing = np.isnan(X[block])
+            low, high = (np.where(missing, end, X[block]) for end in (LARGEST_FLOAT, -LARGEST_FLOAT))
+            ranges |= Ranges(low.min(axis=0), high.max(axis=0))
+    return memory, {"high": ranges.high, "minus_low": -ranges.low}
+
+
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="Number, mean and deviation of the values of every feature. With missing values.",
+    broadcast=RANGES,
+    contributes={
+        "n_values": array("d", rules=(at_least(0.0),)),
+        "value_total": array("d"),
+        "value_square": array("d", rules=(at_least(0.0),)),
+    },
+    limited=False,
+    distinct=False,
+    completed=False,
+)
+def value_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): number, sum and sum of squares of the values that are not missing, moved into common ranges."""
+    ranges, sums = unpack(Ranges, broadcast), np.zeros((3, shard.n_features))
+    for X, _ in shard.batches():
+        for block in row_blocks(len(X), CHUNK_ROWS):
+            known = ~np.isnan(X[block])
+            z = np.where(known, scale_features(ranges.clip(X[block]), ranges), 0.0)
+            sums += [known.sum(axis=0), z.sum(axis=0), (z**2).sum(axis=0)]
+    return memory, pack(ValueSums(*sums))
+
+
+@task(
+    verb="sum",
+    stage="survey",
+    reveals="Number of rows, means and covariances of the features. With missing values, several times.",
+    broadcast=DENSITY_FIELDS,
+    contributes={
+        "n_samples": COUNT,
+        "total": array("d"),
+        "products": optional(array("d(d+1)/2")),
+        "squares": replace(array("d", rules=(at_least(0.0),)), unless=("products",)),
+    },
+    remembers=KEPT_DENSITY,
+    limited=False,
+    distinct=False,
+    completed=False,
+)
+def expected_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): keep the density; sums of the rows and products that it expects, given the values there are."""
+    density = unpack_density(broadcast)
+    sums = no_sums(shard.n_features)
+    for X, _ in shard.batches():
+        for block in row_blocks(len(X), CHUNK_ROWS):
+            sums += density.sums(X[block])
+    products = "squares" if density.correlation is None else "products"
+    kept = {name: value for name, value in memory.items() if name not in DENSITY}
+    contribution = {"n_samples": scalar(sums.n_samples), "total": sums.total, products: sums.products}
+    return {**kept, **{name: broadcast[name] for name in DENSITY if name in broadcast}}, contribution
+
+
+def agree_density(engine: Engine, settings: Settings) -> RowDensity:
+    """Density of all agents' rows, which every agent keeps.
+
+    Raises
+    ------
+    ScarceValuesError
+        If a feature has too few values.
+    ValueError
+        If values are too large to compute with.
+    """
+    density = _independent_density(engine, _ranges(engine, settings))
+    for _ in range(MOST_STEPS):
+        summed = engine.sum("expected_sums", pack_density(density))
+        products = summed["squares"] if density.correlation is None else summed["products"]
+        improved = density.updated(NormalSums(float(summed["n_samples"]), summed["total"], products))
+        if density.distance(improved) <= STEP:
+            break
+        density = improved
+    return density
+
+
+def _ranges(engine: Engine, settings: Settings) -> Ranges:
+    """Declared ranges, or else those of the values."""
+    declared = settings.scaling.declared
+    if declared is not None:
+        return declared
+    seen = engine.max("value_extremes", {})
+    absent = seen["high"] < -seen["minus_low"]
+    if absent.any():
+        raise ScarceValuesError(np.flatnonzero(absent), np.zeros(np.count_nonzero(absent)))
+    ranges = Ranges(-seen["minus_low"], seen["high"])
+    check_features(ranges)
+    return ranges
+
+
+def _independent_density(engine: Engine, ranges: Ranges) -> RowDensity:
+    """Means and deviations of the features, far-off values moved to where they count as lying."""
+    d = len(ranges.low)
+    for _ in range(MOST_CUTS):
+        sums = unpack(ValueSums, engine.sum("value_sums", pack(ranges)))
+        scarce = np.flatnonzero(sums.n_values < MIN_VALUES)
+        if len(scarce):
+            raise ScarceValuesError(scarce, sums.n_values[scarce])
+        shift = sums.value_total / sums.n_values
+        spread = np.sqrt(np.maximum(sums.value_square / sums.n_values - shift**2, 0.0))
+        mean = np.clip(ranges.midpoints + ranges.half_widths * shift, ranges.low, ranges.high)
+        deviation = np.where(ranges.high > ranges.low, ranges.half_widths * spread, 0.0)
+        far = np.maximum(FAR, np.sqrt(sums.n_values / FAR_ROWS)) * deviation
+        low, high = np.maximum(ranges.low, mean - far), np.minimum(ranges.high, mean + far)
+        if not ((high - low < (1.0 - LEAST_CUT) * (ranges.high - ranges.low)) & (deviation > 0.0)).any():
+            break
+        ranges = Ranges(low, high)
+    correlation = None if d > MOST_CORRELATED else np.eye(d)
+    return RowDensity(mean, deviation, correlation, ranges.low, ranges.high)
