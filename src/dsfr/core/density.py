@@ -8,7 +8,7 @@ Rubin 1977), each of which is one sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,6 +84,29 @@ class RowDensity:
     low: Array
     high: Array
     """Values beyond count as lying here, and none is expected beyond."""
+    spread: Array
+    """Part of the variance of a value that is not known which predictions average over, from 0 to 1.
+
+    A model of complete rows averages over all of it. One that has seen completed rows has averaged in training, and
+    takes a completed value as it takes them there: see `spread_of`.
+    """
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Array]) -> RowDensity:
+        """The density that `arrays` describes."""
+        found = {name: array for name, array in arrays.items() if name != "correlation"}
+        if "correlation" not in arrays:
+            return cls(correlation=None, **found)
+        upper = np.zeros((len(arrays["mean"]),) * 2)
+        upper[np.triu_indices(len(upper))] = arrays["correlation"]
+        return cls(correlation=upper + np.triu(upper, 1).T, **found)
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays that define it, by name; of the correlations the upper triangle, row by row."""
+        arrays = {name: getattr(self, name) for name in ("mean", "deviation", "low", "high", "spread")}
+        if self.correlation is None:
+            return arrays
+        return {**arrays, "correlation": self.correlation[np.triu_indices(self.n_features)]}
 
     @property
     def n_features(self) -> int:
@@ -193,7 +216,8 @@ class RowDensity:
         """Sum of the rows' covariances in units of the density, as `NormalSums.products`."""
         counts = np.bincount(found.pattern, minlength=len(found.covariances)).astype(np.float64)
         if self.correlation is None:
-            return np.einsum("u,uj->j", counts, found.covariances)
+            variances: Array = np.einsum("u,uj->j", counts, found.covariances)
+            return variances
         triangle: Array = np.einsum("u,uij->ij", counts, found.covariances)[np.triu_indices(self.n_features)]
         return triangle
 
@@ -201,7 +225,12 @@ class RowDensity:
 def density_of(sums: NormalSums, origin: Array, unit: Array, low: Array, high: Array) -> RowDensity:
     """The density of complete rows, from sums about an origin and in units of their own; shapes (d,)."""
     correlation = None if len(sums.products) == len(origin) > 1 else np.eye(len(origin))
-    return RowDensity(origin, unit, correlation, low, high).updated(sums)
+    return RowDensity(origin, unit, correlation, low, high, np.ones(len(origin))).updated(sums)
+
+
+def spread_of(known: Array) -> Array:
+    """`RowDensity.spread` of features that are known in a part of the rows: by how much these outnumber the others."""
+    return np.maximum(2.0 * known - 1.0, 0.0)
 
 
 def complete_sums(z: Array) -> NormalSums:
@@ -231,7 +260,7 @@ def _held_back(covariance: Array, n_samples: float) -> Array:
     roots = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     divisors = np.outer(np.where(roots > 0.0, roots, np.inf), np.where(roots > 0.0, roots, np.inf))
     seen = n_samples / (n_samples + PRIOR_ROWS * (d + 1.0))
-    correlation = seen * np.clip(covariance / divisors, -1.0, 1.0)
+    correlation: Array = seen * np.clip(covariance / divisors, -1.0, 1.0)
     correlation[np.arange(d), np.arange(d)] = 1.0
     return correlation
 

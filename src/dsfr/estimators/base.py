@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,19 +23,21 @@ from dsfr.engines import Engine
 from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
 from dsfr.estimators.engines import Dask
 from dsfr.estimators.parameters import ComponentEstimator, drawn_state, training_seed
+from dsfr.estimators.predictions import Predictions
 from dsfr.estimators.training_warnings import training_warnings
-from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, predict_lazily
+from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards
 from dsfr.model.explanation import Explanation, PredictionExplanation
-from dsfr.model.model import Interval, Model
+from dsfr.model.model import Model
 from dsfr.model.record import record
 from dsfr.model.simplification import Simplification
 from dsfr.training import TASKS, Settings, Training, make_shards, train
+from dsfr.training.completion import ScarceValuesError
 from dsfr.training.fit_report import FitReport, Stopwatch
 from dsfr.training.shard import Shard
 from dsfr.training.split import split_rows
 
 
-class DistributedRegressor(RegressorMixin, ComponentEstimator):
+class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
     """A regressor whose rows may belong to several agents."""
 
     fit_report_: FitReport
@@ -45,8 +48,8 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), or Scan
-            Features of all rows. Column names of a data frame are kept. A `dsfr.scan` of files has its targets and
-            owners in it, and is never in memory as a whole.
+            Features of all rows; NaN marks a missing value. Column names of a data frame are kept. A `dsfr.scan` of
+            files has its targets and owners in it, and is never in memory as a whole.
         y : array-like of shape (n,)
             Targets; NaN marks an unlabelled row. With ``engine="dask"``, X is a dask data frame and y a dask series.
         agents : array-like of shape (n,), default=None
@@ -98,7 +101,10 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         policy = self.component("engine").policy
         if policy is not None:
             policy.check_columns(self._feature_names())
-        training = self._train(engine, settings)
+        try:
+            training = self._train(engine, settings)
+        except ScarceValuesError as error:
+            raise ScarceValuesError(error.columns, error.counts, self._feature_names()) from None
         self.fit_report_ = watch.report(training.n_samples + training.n_duplicates)
         self.ledger_ = engine.ledger
         self.agents_ = agents
@@ -111,48 +117,6 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
 
     def _train(self, engine: Engine, settings: Settings) -> Training:
         return train(engine, settings, self.on_round)
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later.
-
-        With ``return_std``, also the standard deviation of a new observation at every row (noise, what the labels leave
-        open about the weights, and how far models are apart). That needs a fit with ``uncertainty=True``.
-        """
-        check_is_fitted(self, "model_")
-        if is_lazy(X):
-            if return_std:
-                raise ValueError("return_std=True needs rows in memory, not a dask data frame: give X.compute()")
-            return predict_lazily(self.model_, X)
-        scanned = is_scan(X)
-        X = X if scanned else self._rows(X)
-        predictions = self.model_.predict(X) if scanned else self.model_.predict_rows(X)
-        return (predictions, self.model_.deviations(X)) if return_std else predictions
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Interval:
-        """Lower and upper ends of the jackknife intervals of all rows, ``low, high = predict_interval(X)``.
-
-        The interval is the prediction plus and minus the row's standard deviation (see `predict`) times the
-        ``coverage`` quantile of the leave-one-out errors on the labels of all agents, each divided by the standard
-        deviation of its own row: it is wide where the model knows little. Coverage is close to nominal where labels
-        and new rows come from one distribution. The jackknife has no guarantee for finite samples. What was chosen
-        with all labels makes the errors too small; where effects take part they are enlarged by what choosing costs in
-        cross-validation. See benchmarks/results/accuracy for the measured coverage. Needs a fit with
-        ``uncertainty=True``.
-        """
-        check_is_fitted(self, "model_")
-        return self.model_.interval(X if is_scan(X) else self._rows(X), coverage)
-
-    def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Whether each row lies where the model has seen data; beyond, predictions are held at the border."""
-        check_is_fitted(self, "model_")
-        return self.model_.in_domain(self._rows(X))
-
-    def _rows(self, X: Any) -> Array:
-        check_numbers(X)
-        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        check_finite(X, self.model_.feature_names)
-        rows: Array = X
-        return rows
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on the labelled rows; rows with a NaN target do not count."""
@@ -187,6 +151,11 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
         """Write the fitted model into one file that `dsfr.load` reads."""
         check_is_fitted(self, "model_")
         return self.model_.save(path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _settings(self, seed: int) -> Settings:
         raise NotImplementedError
@@ -267,7 +236,9 @@ class DistributedRegressor(RegressorMixin, ComponentEstimator):
             self.tuned_ = _tuned(training, settings)
         if training.copies:
             copies = training.copies.items()
-            self.agent_models_ = {name: self._model(Mixture.of(copy), training, settings) for name, copy in copies}
+            density = training.mixture.density
+            mixtures = {name: replace(Mixture.of(copy), density=density) for name, copy in copies}
+            self.agent_models_ = {name: self._model(own, training, settings) for name, own in mixtures.items()}
 
     def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:
         tuned = {"tuned": _tuned(training, settings)} if settings.tune else {}

@@ -102,12 +102,12 @@ def labels(table: Table, name: str, origin: Origin = Origin()) -> np.ndarray[Any
 
 
 def matrix(table: Table, names: Sequence[str], origin: Origin = Origin()) -> Array:  # noqa: B008
-    """Columns side by side; shape (n, number of names)."""
+    """Columns side by side, NaN where values are missing; shape (n, number of names)."""
     present = set(table.column_names)
     missing = [name for name in names if name not in present]
     if missing:
         raise TableError(f"the table lacks the column(s) {', '.join(missing)}; it has {listed(table.column_names)}")
-    return np.column_stack([numbers(table, name, origin=origin) for name in names])
+    return np.column_stack([numbers(table, name, allow_missing=True, origin=origin) for name in names])
 
 
 def _require(table: Table, name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from dsfr.io.columns import Origin, Table, TableError, matrix
 from dsfr.io.files import column_names, find_files, read_batches
 from dsfr.io.formats import output_format
 from dsfr.io.scanning import Scan
+from dsfr.model.inputs import as_noise
 from dsfr.model.model import Model
 from dsfr.storage.atomic import replacing
 
@@ -48,8 +50,12 @@ def write_tables(tables: Iterable[Table], path: str | Path, *, delimiter: str = 
     return n_rows
 
 
-def predicted_tables(rows: Scan, model: Model, column: str, coverage: float | None = None) -> Iterator[Table]:
+def predicted_tables(
+    rows: Scan, model: Model, column: str, coverage: float | None = None, X_std: Any = None
+) -> Iterator[Table]:
     """A scan's tables, batch by batch, with a model's predictions as last column, or also their intervals.
+
+    ``X_std`` is the noise of the inputs, as in `Model.predict`.
 
     Raises
     ------
@@ -60,8 +66,8 @@ def predicted_tables(rows: Scan, model: Model, column: str, coverage: float | No
     if n_rows == 0:
         raise TableError(f"{rows.files[0]} {NO_ROWS}")
     for origin, table in rows.tables(rows.column_names):
-        predicted = with_predictions(table, model, column, origin, fast=worthwhile(n_rows))
-        yield predicted if coverage is None else with_interval(predicted, model, column, coverage, origin)
+        predicted = with_predictions(table, model, column, origin, X_std, fast=worthwhile(n_rows))
+        yield predicted if coverage is None else with_interval(predicted, model, column, coverage, origin, X_std)
 
 
 def with_predictions(
@@ -69,13 +75,15 @@ def with_predictions(
     model: Model,
     column: str,
     origin: Origin = Origin(),  # noqa: B008
+    X_std: Any = None,
     *,
     fast: bool | None = None,
 ) -> Table:
     """The table with a model's predictions as last column; features are found by name, the order of rows is kept."""
     if column in table.column_names:
         raise TableError(f"the table has a column {column!r} already: choose another name with --column")
-    predictions = model.predict_rows(matrix(table, model.feature_names, origin), fast=fast)
+    rows = matrix(table, model.feature_names, origin)
+    predictions = model.predict_rows(rows, as_noise(X_std, rows, model.feature_names), fast=fast)
     return table.append_column(column, pa.array(predictions))
 
 
@@ -85,6 +93,7 @@ def with_interval(
     column: str,
     coverage: float,
     origin: Origin = Origin(),  # noqa: B008
+    X_std: Any = None,
 ) -> Table:
     """The table with the ends of an interval about its column of predictions, and whether rows are in the domain."""
     names = (f"{column}_low", f"{column}_high", f"{column}_in_domain")
@@ -92,7 +101,8 @@ def with_interval(
     if taken:
         raise TableError(f"the table has a column {taken[0]!r} already: choose another name with --column")
     rows = matrix(table, model.feature_names, origin)
-    middle, half = table.column(column).to_numpy(), model.mixture.half_widths(rows, coverage)
+    noise = as_noise(X_std, rows, model.feature_names)
+    middle, half = table.column(column).to_numpy(), model.mixture.half_widths(rows, coverage, noise)
     for name, values in zip(names, (middle - half, middle + half, model.mixture.in_domain(rows)), strict=True):
         table = table.append_column(name, pa.array(values))
     return table

@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.core.arrays import Array, as_floats
+from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.structure import Structure
 from dsfr.core.features.linguistic import LinguisticRules
-from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
+from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Deviations, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
+from dsfr.model.inputs import as_matrix, as_noise
 from dsfr.model.simplification import Simplification, simplify
 from dsfr.model.student import student_card, student_contributions
 
@@ -55,17 +56,23 @@ class Model:
         """The predictor with the largest share."""
         return self.mixture.strongest
 
-    def predict(self, X: Any) -> Array:
-        """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
+    def predict(self, X: Any, X_std: Any = None) -> Array:
+        """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name.
+
+        Missing values (NaN) and values with noise are integrated out: the prediction is the expected one, given what
+        is known of the row. ``X_std`` is the standard deviation of the noise of the inputs, in their units: one number,
+        one for each feature, one for each value, or a mapping from names of features.
+        """
         if hasattr(X, "predictions"):
-            return np.concatenate([np.empty(0), *X.predictions(self)])
-        return self.predict_rows(as_matrix(X, self.feature_names))
+            return np.concatenate([np.empty(0), *X.predictions(self, X_std)])
+        rows = as_matrix(X, self.feature_names, gaps=True)
+        return self.predict_rows(rows, as_noise(X_std, rows, self.feature_names))
 
-    def predict_rows(self, X: Array, *, fast: bool | None = None) -> Array:
-        """Predictions for checked rows."""
-        return self.mixture.predict(X, fast=fast)
+    def predict_rows(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
+        """Predictions for checked rows, with deviations of their noise if any."""
+        return self.mixture.predict(X, noise, fast=fast)
 
-    def deviations(self, X: Any) -> Array:
+    def deviations(self, X: Any, X_std: Any = None) -> Array:
         """Standard deviation of a new observation at every row of an array, a data frame or a `dsfr.scan`.
 
         Raises
@@ -74,22 +81,46 @@ class Model:
             If the model was trained without uncertainty.
         """
         if hasattr(X, "predictions"):
-            return np.concatenate([np.empty(0), *map(self.mixture.deviations, X.features(self.feature_names))])
-        return self.mixture.deviations(as_matrix(X, self.feature_names))
+            blocks = X.features(self.feature_names)
+            return np.concatenate([np.empty(0), *(self.deviations(block, X_std) for block in blocks)])
+        rows = as_matrix(X, self.feature_names, gaps=True)
+        return self.mixture.deviations(rows, as_noise(X_std, rows, self.feature_names))
 
-    def interval(self, X: Any, coverage: float = 0.9) -> Interval:
+    def deviation_parts(self, X: Any, X_std: Any = None) -> Deviations:
+        """What the standard deviation of a new observation is made of: noise, ignorance, and uncertain inputs.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty.
+        """
+        rows = as_matrix(X, self.feature_names, gaps=True)
+        return self.mixture.deviation_parts(rows, as_noise(X_std, rows, self.feature_names))
+
+    def interval(self, X: Any, coverage: float = 0.9, X_std: Any = None) -> Interval:
         """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
         self.half_width(coverage)
-        rows = as_matrix(X, self.feature_names)
-        middle, half = self.predict_rows(rows), self.mixture.half_widths(rows, coverage)
+        rows = as_matrix(X, self.feature_names, gaps=True)
+        noise = as_noise(X_std, rows, self.feature_names)
+        middle, half = self.predict_rows(rows, noise), self.mixture.half_widths(rows, coverage, noise)
         return Interval(middle - half, middle + half)
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
         """Whether each row lies where the model has seen data; beyond, predictions are held at the border.
 
-        A row is in the domain if every feature is within the limits up to which the model follows it.
+        A row is in the domain if every known value is within the limits up to which the model follows its feature.
         """
-        return self.mixture.in_domain(as_matrix(X, self.feature_names))
+        return self.mixture.in_domain(as_matrix(X, self.feature_names, gaps=True))
+
+    def completed(self, X: Any) -> Array:
+        """Rows with missing values replaced by what is expected of them, given the other values of the row.
+
+        Raises
+        ------
+        ValueError
+            If values are missing, and the model does not know the distribution of the rows.
+        """
+        return self.mixture.completed(as_matrix(X, self.feature_names, gaps=True))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
@@ -151,7 +182,7 @@ class Model:
         """
         if self.is_student:
             return student_card(self)
-        rows = None if X is None else as_matrix(X, self.feature_names)
+        rows = None if X is None else self.completed(X)
         return explain_structure(self.structure, self.feature_names, self.target_name, rows, all_models=all_models)
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
@@ -175,7 +206,7 @@ class Model:
         """
         if self.is_student:
             raise ValueError("these rules are as simple as asked for: train with a smaller max_rules or max_terms")
-        rows = None if X is None else as_matrix(X, self.feature_names)
+        rows = None if X is None else self.completed(X)
         return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
 
     def renamed(self, feature_names: Sequence[str], target_name: str) -> Model:
@@ -214,28 +245,3 @@ def load(path: str | os.PathLike[str]) -> Model:
         settings=metadata["settings"],
         training=metadata["training"],
     )
-
-
-def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
-    """Rows of an array or data frame as the model's columns; refuses wrong shapes and missing values."""
-    matrix = as_floats(by_name(X, feature_names), "X")
-    if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
-        raise ValueError(
-            f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
-            f"{', '.join(feature_names)}"
-        )
-    if not np.isfinite(matrix).all():
-        bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0)).tolist()]
-        raise ValueError(f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows")
-    return matrix
-
-
-def by_name(X: Any, feature_names: Sequence[str]) -> Any:
-    """Columns of a data frame in the model's order; unchanged if X has no text as column names."""
-    columns = list(getattr(X, "columns", ()))
-    if not columns or not all(isinstance(column, str) for column in columns):
-        return X
-    missing = [name for name in feature_names if name not in columns]
-    if missing:
-        raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
-    return X[list(feature_names)]

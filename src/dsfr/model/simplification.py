@@ -75,7 +75,8 @@ def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> 
     members = tuple(_simpler_member(member, X, similarity, min_strength) for member in model.members)
     if all(after is before for after, before in zip(members, model.members, strict=True)):
         return model
-    return replace(model, mixture=Mixture(tuple(replace(member, posterior=None) for member in members)))
+    simpler = tuple(replace(member, posterior=None) for member in members)
+    return replace(model, mixture=Mixture(simpler, density=model.mixture.density))
 
 
 def _simpler_member(member: Member, X: Array, similarity: float, min_strength: float) -> Member:

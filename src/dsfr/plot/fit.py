@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
-from dsfr.model.model import Model, as_matrix
+from dsfr.model.inputs import as_matrix
+from dsfr.model.model import Model
 from dsfr.plot.axes import COLORS, Axes, axes_or_new, index_of, label_of
 
 N_GRID = 300

@@ -8,7 +8,8 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.features.membership import membership_of
-from dsfr.model.model import Model, as_matrix
+from dsfr.model.inputs import as_matrix
+from dsfr.model.model import Model
 from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label_of
 
 N_GRID = 400

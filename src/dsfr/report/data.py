@@ -10,7 +10,8 @@ import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
 from dsfr.io.columns import Table, TableError, numbers
-from dsfr.model.model import Model, by_name
+from dsfr.model.inputs import by_name
+from dsfr.model.model import Model
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dsfr.core.arrays import CHUNK_ROWS, Array, IntArray, row_blocks
-from dsfr.core.density import MOST_CORRELATED, NormalSums, RowDensity, no_sums
+from dsfr.core.density import MOST_CORRELATED, NormalSums, RowDensity, no_sums, spread_of
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -43,6 +43,7 @@ DENSITY_FIELDS: Fields = {
     "row_correlation": optional(array("d(d+1)/2", rules=(within(-1.0, 1.0),))),
     "row_low": array("d"),
     "row_high": array("d", rules=(not_below("row_low"),)),
+    "row_spread": array("d", rules=(within(0.0, 1.0),)),
 }
 KEPT_DENSITY = remember(
     __name__,
@@ -72,6 +73,7 @@ class ValueSums:
     n_values: Array
     value_total: Array
     value_square: Array
+    n_samples: float
 
 
 @task(
@@ -104,6 +106,7 @@ def value_extremes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
         "n_values": array("d", rules=(at_least(0.0),)),
         "value_total": array("d"),
         "value_square": array("d", rules=(at_least(0.0),)),
+        "n_samples": COUNT,
     },
     limited=False,
     distinct=False,
@@ -117,7 +120,7 @@ def value_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle,
             known = ~np.isnan(X[block])
             z = np.where(known, scale_features(ranges.clip(X[block]), ranges), 0.0)
             sums += [known.sum(axis=0), z.sum(axis=0), (z**2).sum(axis=0)]
-    return memory, pack(ValueSums(*sums))
+    return memory, pack(ValueSums(sums[0], sums[1], sums[2], float(shard.n_samples)))
 
 
 @task(
@@ -202,4 +205,5 @@ def _independent_density(engine: Engine, ranges: Ranges) -> RowDensity:
             break
         ranges = Ranges(low, high)
     correlation = None if d > MOST_CORRELATED else np.eye(d)
-    return RowDensity(mean, deviation, correlation, ranges.low, ranges.high)
+    spread = spread_of(sums.n_values / sums.n_samples)
+    return RowDensity(mean, deviation, correlation, ranges.low, ranges.high, spread)

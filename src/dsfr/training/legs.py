@@ -6,6 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dsfr.core.density import MOST_CORRELATED
 from dsfr.core.features.membership import Gaussian
 from dsfr.training.fuzzy_rules import LOCAL_START
 from dsfr.training.tasks.declaration import payload
@@ -55,6 +56,11 @@ class Shape:
         basis = {"dilations"} if not self.has_rules else set[str]() if is_gaussian else {"membership"}
         return basis | set(self.settings.penalty.message())
 
+    @property
+    def row_sums(self) -> set[str]:
+        """Optional arrays with the sums of rows and of their products."""
+        return {"row_total", "row_squares" if self.n_features > MOST_CORRELATED else "row_products"}
+
     def leg(
         self,
         task: str,
@@ -82,4 +88,4 @@ class Shape:
         declared = self.settings.scaling.declared is not None
         sent, answered = ({"declared"}, set[str]()) if declared else (set[str](), {"high"})
         yield self.leg("measure", 1, sent=sent, answered=answered)
-        yield self.leg("agree", 1)
+        yield self.leg("agree", 1, sent={"moments"}, answered=self.row_sums)

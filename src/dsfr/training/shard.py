@@ -36,7 +36,8 @@ KEPT = ("kept_rows", "kept_counts")
 """Names in memory of which rows are left without duplicates, eight to a byte, and of how many and how many labelled."""
 
 
-DENSITY = ("row_mean", "row_deviation", "row_correlation", "row_low", "row_high")
+ROW = "row_"
+DENSITY = tuple(ROW + name for name in ("mean", "deviation", "correlation", "low", "high", "spread"))
 """Names of the density of the rows in messages and memory; without correlations, features are independent."""
 
 
@@ -173,25 +174,16 @@ class Shard(OfRows):
 
 def pack_density(density: RowDensity) -> dict[str, Array]:
     """A density as arrays with the names `DENSITY`."""
-    d = density.n_features
-    correlation = {} if density.correlation is None else {DENSITY[2]: density.correlation[np.triu_indices(d)]}
-    mean, deviation = {DENSITY[0]: density.mean}, {DENSITY[1]: density.deviation}
-    return {**mean, **deviation, **correlation, DENSITY[3]: density.low, DENSITY[4]: density.high}
+    return {f"{ROW}{name}": array for name, array in density.arrays().items()}
 
 
 def unpack_density(arrays: Mapping[str, npt.NDArray[Any]]) -> RowDensity:
     """The density in arrays with the names `DENSITY`, among others perhaps."""
-    mean, deviation, low, high = (arrays[name] for name in (DENSITY[0], DENSITY[1], DENSITY[3], DENSITY[4]))
-    triangle = arrays.get(DENSITY[2])
-    if triangle is None:
-        return RowDensity(mean, deviation, None, low, high)
-    correlation = np.zeros((len(mean), len(mean)))
-    correlation[np.triu_indices(len(mean))] = triangle
-    return RowDensity(mean, deviation, correlation + np.triu(correlation, 1).T, low, high)
+    return RowDensity.of_arrays({name.removeprefix(ROW): arrays[name] for name in DENSITY if name in arrays})
 
 
 def _same(one: RowDensity, other: RowDensity) -> bool:
-    ours, theirs = pack_density(one), pack_density(other)
+    ours, theirs = one.arrays(), other.arrays()
     return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 

@@ -65,7 +65,8 @@ def _hinge(z: Array) -> Array:
 
 
 def _density(z: Array) -> Array:
-    return np.exp(-0.5 * np.minimum(z * z, MAX_SQUARED_DISTANCE)) / np.sqrt(2.0 * np.pi)
+    density: Array = np.exp(-0.5 * np.minimum(z * z, MAX_SQUARED_DISTANCE)) / np.sqrt(2.0 * np.pi)
+    return density
 
 
 def _gaussian_rules(rules: Rules, X: Array, deviations: Array) -> Array:

@@ -17,8 +17,8 @@ from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
 from dsfr.core.prediction.predictor import Predictor
 
 WITHOUT_DENSITY = (
-    "X has missing values, and the model does not know the distribution of the rows (it was made without, or simplified "
-    "by hand): fill them in, or train it again"
+    "X has missing values, and the model does not know the distribution of the rows (its file was written without): "
+    "fill them in, or train it again"
 )
 WITHOUT_UNCERTAINTY = (
     "the model has no uncertainty: train it with uncertainty=True, or with AutoSFRRegressor (simplifying a model "
@@ -191,7 +191,8 @@ class Mixture:
             If the model was trained without uncertainty.
         """
         total, _, inputs = self._deviation_arrays(X, noise)
-        return np.hypot(total, inputs) if inputs.any() else total
+        with_inputs: Array = np.hypot(total, inputs)
+        return with_inputs
 
     def deviation_parts(self, X: Array, noise: Array | None = None) -> Deviations:
         """Standard deviations of a new observation from noise, from weights and members, and from the inputs; (n,).

@@ -18,7 +18,10 @@ class NoisyRows:
     means: Array
     """Shape (n, d); anything finite where the deviation is infinite."""
     deviations: Array
-    """Shape (n, d); 0 where a value is exact, infinite where it is missing and nothing is known of it."""
+    """What predictions average over; shape (n, d).
+
+    0 where a value is exact, infinite where it is missing and nothing is known of it.
+    """
     found: Conditional | None = None
     """The joint distribution; None: values are independent."""
 
@@ -51,4 +54,4 @@ def noisy_blocks(density: RowDensity | None, X: Array, noise: Array) -> Iterator
             yield block, NoisyRows(np.where(missing, 0.0, X[block]), np.where(missing, np.inf, noise[block]))
         return
     for block, found in density.conditionals(X, noise):
-        yield block, NoisyRows(found.means, found.deviations, found)
+        yield block, NoisyRows(found.means, np.sqrt(density.spread) * found.deviations, found)

@@ -20,7 +20,8 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KEPT_WEIGHTING, KNOWN, cluster_sums
 from dsfr.training.clustering.clusters import local_clustering, rules_about, start_message
 from dsfr.training.rounds import CLUSTERS, Observer
-from dsfr.training.scaling.survey import ASKED, ROW_SUMS, Population, agree, ask_moments, first_look
+from dsfr.training.scaling.row_sums import ASKED, ROW_SUMS, ask_moments
+from dsfr.training.scaling.survey import Population, agree, first_look
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, COUNTS, RANGES, START, TARGET_RANGE
 from dsfr.training.tasks.messages import unpack

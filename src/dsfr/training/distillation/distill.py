@@ -229,4 +229,4 @@ def _finished(
         "curve": curve,
         "binary": list(binary),
     }
-    return Student(Mixture((Member(shown, 1.0),), scores), record)
+    return Student(Mixture((Member(shown, 1.0),), scores, training.mixture.density), record)

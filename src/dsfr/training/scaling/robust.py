@@ -19,7 +19,8 @@ from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, coun
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.declared import declared_look
-from dsfr.training.scaling.survey import FirstLook, Population, ask_moments, first_look, survey
+from dsfr.training.scaling.row_sums import ask_moments
+from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
 from dsfr.training.shard import LIMITS, Shard
 from dsfr.training.tasks.declaration import array, at_least, not_below, optional
 from dsfr.training.tasks.fields import ASCENDING, COUNT

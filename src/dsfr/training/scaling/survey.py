@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, Array, row_blocks
+from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
 from dsfr.core.clustering.normal_starts import RowMoments
-from dsfr.core.density import MOST_CORRELATED, NormalSums, RowDensity, complete_sums, density_of, no_sums
-from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges, scale_features
+from dsfr.core.density import NormalSums, RowDensity, density_of
+from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.duplicates.distinct_rows import NOTES
+from dsfr.training.scaling.row_sums import ASKED, ROW_SUMS, ask_moments, known_sums, row_sums
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least, optional
 from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
@@ -39,14 +40,6 @@ MEASURED = {
     "ticket": COUNT,
 }
 """What `measure` contributes: without the ranges of features where these are declared."""
-
-ASKED = {"moments": optional(FLAG)}
-ROW_SUMS = {
-    "row_total": optional(array("d")),
-    "row_products": optional(array("d(d+1)/2"), beside="row_total"),
-    "row_squares": optional(array("d", rules=(at_least(0.0),)), beside="row_total"),
-}
-"""Sums of scaled rows, and of their products or, with many features, squares."""
 
 NO_LABEL = "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
 
@@ -199,20 +192,6 @@ def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
     return moments
 
 
-def row_sums(shard: Shard, ranges: Ranges) -> Bundle:
-    """Sums of the agent's scaled rows and of their products, of which the density of the rows is made."""
-    sums = no_sums(shard.n_features)
-    for X, _ in shard.batches():
-        # A default argument binds the batch of this turn.
-        def own(chunk: slice, X: Array = X) -> NormalSums:
-            return complete_sums(scale_features(X[chunk], ranges))
-
-        for part in each_chunk(own, len(X), SUM_ROWS):
-            sums += part
-    d = shard.n_features
-    return {"row_total": sums.total, "row_squares" if len(sums.products) == d > 1 else "row_products": sums.products}
-
-
 def survey(engine: Engine, settings: Settings) -> Population:
     """Agree on scaling in two rounds: `first_look`, then counts and moments."""
     look = first_look(engine, settings)
@@ -242,26 +221,8 @@ class FirstLook:
             raise ValueError(NO_LABEL)
         target = Moments(n, total, square, self.target_origin, self.target_unit)
         n_samples = float(counted["n_samples"])
-        sums = _row_sums(counted, n_samples, self.moments)
+        sums = known_sums(counted, n_samples, self.moments)
         return Population(self.ranges, target, n_samples, self.ticket, moments=self.moments, row_sums=sums)
-
-
-def ask_moments() -> Bundle:
-    """What `agree` needs to know to sum rows and their products."""
-    return {"moments": scalar(1.0)}
-
-
-def _row_sums(counted: Bundle, n_samples: float, moments: RowMoments | None) -> NormalSums | None:
-    """Sums of rows and products, from what `agree` has summed or from the moments that are known without it."""
-    if moments is not None:
-        d = len(moments.total)
-        squares = np.cumsum(np.append(0, np.arange(d, 1, -1)))  # where the diagonal is in a triangle
-        products = moments.products if d <= MOST_CORRELATED else moments.products[squares]
-        return NormalSums(moments.n_samples, moments.total, products)
-    if "row_total" not in counted:
-        return None
-    products = counted["row_products"] if "row_products" in counted else counted["row_squares"]
-    return NormalSums(n_samples, counted["row_total"], products)
 
 
 def first_look(engine: Engine, settings: Settings) -> FirstLook:
