@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dsfr.core.density import MOST_CORRELATED
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from dsfr.training.distillation.distill import StudentSettings, distill
@@ -58,6 +59,10 @@ EVERY_KIND = [
     {"tune": "loo", "n_models": "auto", "effects": "single"},
     {"tune": "evidence", "uncertainty": True, "n_models": 0, "effects": "pairs", "repeated": True},
     {**EFFECTS, "student": {"max_rules": 3}},
+    {"solver": "sums", "gaps": 0.2},
+    {"solver": "sums", "gaps": 0.2, "declared": True, "only_sums": True},
+    {"solver": "sums", "gaps": 0.2, "n_features": MOST_CORRELATED + 1},
+    {**EFFECTS, "gaps": 0.2, "student": {"max_rules": 2}},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6
@@ -82,6 +87,7 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     if told.pop("declared", False):
         target = (np.nanmin(y), np.nanmax(y))
         told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)), target_range=target)
+    X[np.random.default_rng(1).random(X.shape) < told.pop("gaps", 0.0)] = np.nan
     owners = np.arange(len(y)) % 3
     if told.pop("repeated", False):
         X, y, owners = with_repetitions(X, y, owners)

@@ -33,7 +33,7 @@ class NormalSums:
     total: Array
     """Expected values; shape (d,)."""
     products: Array
-    """Expected products; upper triangle, row by row, or where features are independent squares alone."""
+    """Expected products; upper triangle, row by row."""
 
     def __add__(self, other: NormalSums) -> NormalSums:
         return NormalSums(self.n_samples + other.n_samples, self.total + other.total, self.products + other.products)
@@ -137,33 +137,27 @@ class RowDensity:
         return filled
 
     def sums(self, X: Array) -> NormalSums:
-        """Sums of expected rows and products in units of this density: the expectation step."""
-        total, products = np.zeros(self.n_features), np.zeros(_n_products(self))
+        """Sums of expected rows and products in units of this density, with correlations: the expectation step."""
+        sums = no_sums(self.n_features)
         for _, found in self.conditionals(X, np.zeros(X.shape)):
-            z = self._scaled(found.means)
-            total += z.sum(axis=0)
-            products += _products(z, self.correlation is None) + self._spread(found)
-        return NormalSums(float(len(X)), total, products)
+            own = complete_sums(self._scaled(found.means))
+            sums += replace(own, products=own.products + _total_covariance(found))
+        return sums
 
     def updated(self, sums: NormalSums) -> RowDensity:
         """The density of highest likelihood for expected sums: the maximisation step."""
         d, n = self.n_features, sums.n_samples
-        shift = sums.total / n
-        if self.correlation is None:
-            variances, correlation = np.maximum(sums.products / n - shift**2, 0.0), None
-        else:
-            second = np.zeros((d, d))
-            second[np.triu_indices(d)] = sums.products / n
-            covariance = second + np.triu(second, 1).T - np.outer(shift, shift)
-            variances = np.maximum(np.diag(covariance), 0.0)
-            correlation = _held_back(covariance, n)
+        shift, second = sums.total / n, np.zeros((d, d))
+        second[np.triu_indices(d)] = sums.products / n
+        covariance = second + np.triu(second, 1).T - np.outer(shift, shift)
+        variances = np.maximum(np.diag(covariance), 0.0)
         varies = self.deviation > 0.0
         mean = np.where(varies, self.mean + self.units * shift, self.mean)
         return replace(
             self,
             mean=np.clip(mean, self.low, self.high),
             deviation=self.deviation * np.sqrt(variances),
-            correlation=correlation,
+            correlation=_held_back(covariance, n),
         )
 
     def distance(self, other: RowDensity) -> float:
@@ -212,20 +206,11 @@ class RowDensity:
         covariances[exact[:, :, None] | exact[:, None, :]] = 0.0
         return np.einsum("nk,nkj->nj", z, gains[index]), covariances
 
-    def _spread(self, found: Conditional) -> Array:
-        """Sum of the rows' covariances in units of the density, as `NormalSums.products`."""
-        counts = np.bincount(found.pattern, minlength=len(found.covariances)).astype(np.float64)
-        if self.correlation is None:
-            variances: Array = np.einsum("u,uj->j", counts, found.covariances)
-            return variances
-        triangle: Array = np.einsum("u,uij->ij", counts, found.covariances)[np.triu_indices(self.n_features)]
-        return triangle
-
 
 def density_of(sums: NormalSums, origin: Array, unit: Array, low: Array, high: Array) -> RowDensity:
     """The density of complete rows, from sums about an origin and in units of their own; shapes (d,)."""
-    correlation = None if len(sums.products) == len(origin) > 1 else np.eye(len(origin))
-    return RowDensity(origin, unit, correlation, low, high, np.ones(len(origin))).updated(sums)
+    d = len(origin)
+    return RowDensity(origin, unit, np.eye(d), low, high, np.ones(d)).updated(sums)
 
 
 def spread_of(known: Array) -> Array:
@@ -235,23 +220,19 @@ def spread_of(known: Array) -> Array:
 
 def complete_sums(z: Array) -> NormalSums:
     """Sums of complete rows in units of their own."""
-    return NormalSums(float(len(z)), z.sum(axis=0), _products(z, z.shape[1] > MOST_CORRELATED))
+    return NormalSums(float(len(z)), z.sum(axis=0), (z.T @ z)[np.triu_indices(z.shape[1])])
 
 
 def no_sums(n_features: int) -> NormalSums:
     """Sums of no rows."""
-    size = n_features if n_features > MOST_CORRELATED else n_features * (n_features + 1) // 2
-    return NormalSums(0.0, np.zeros(n_features), np.zeros(size))
+    return NormalSums(0.0, np.zeros(n_features), np.zeros(n_features * (n_features + 1) // 2))
 
 
-def _n_products(density: RowDensity) -> int:
-    d = density.n_features
-    return d if density.correlation is None else d * (d + 1) // 2
-
-
-def _products(z: Array, independent: bool) -> Array:
-    products: Array = (z**2).sum(axis=0) if independent else (z.T @ z)[np.triu_indices(z.shape[1])]
-    return products
+def _total_covariance(found: Conditional) -> Array:
+    """Sum of the rows' covariances in units of the density, as `NormalSums.products`."""
+    counts = np.bincount(found.pattern, minlength=len(found.covariances)).astype(np.float64)
+    total: Array = np.einsum("u,uij->ij", counts, found.covariances)
+    return total[np.triu_indices(len(total))]
 
 
 def _held_back(covariance: Array, n_samples: float) -> Array:

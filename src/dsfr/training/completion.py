@@ -130,9 +130,8 @@ def value_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle,
     broadcast=DENSITY_FIELDS,
     contributes={
         "n_samples": COUNT,
-        "total": array("d"),
-        "products": optional(array("d(d+1)/2")),
-        "squares": replace(array("d", rules=(at_least(0.0),)), unless=("products",)),
+        "total": optional(array("d")),
+        "products": replace(array("d(d+1)/2"), beside="total"),
     },
     remembers=KEPT_DENSITY,
     limited=False,
@@ -142,14 +141,15 @@ def value_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle,
 def expected_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the density; sums of the rows and products that it expects, given the values there are."""
     density = unpack_density(broadcast)
+    kept = {name: value for name, value in memory.items() if name not in DENSITY}
+    kept |= {name: broadcast[name] for name in DENSITY if name in broadcast}
+    if density.correlation is None:  # means and deviations of features are final
+        return kept, {"n_samples": scalar(shard.n_samples)}
     sums = no_sums(shard.n_features)
     for X, _ in shard.batches():
         for block in row_blocks(len(X), CHUNK_ROWS):
             sums += density.sums(X[block])
-    products = "squares" if density.correlation is None else "products"
-    kept = {name: value for name, value in memory.items() if name not in DENSITY}
-    contribution = {"n_samples": scalar(sums.n_samples), "total": sums.total, products: sums.products}
-    return {**kept, **{name: broadcast[name] for name in DENSITY if name in broadcast}}, contribution
+    return kept, pack(sums)
 
 
 def agree_density(engine: Engine, settings: Settings) -> RowDensity:
@@ -165,8 +165,9 @@ def agree_density(engine: Engine, settings: Settings) -> RowDensity:
     density = _independent_density(engine, _ranges(engine, settings))
     for _ in range(MOST_STEPS):
         summed = engine.sum("expected_sums", pack_density(density))
-        products = summed["squares"] if density.correlation is None else summed["products"]
-        improved = density.updated(NormalSums(float(summed["n_samples"]), summed["total"], products))
+        if density.correlation is None:
+            break
+        improved = density.updated(unpack(NormalSums, summed))
         if density.distance(improved) <= STEP:
             break
         density = improved

@@ -56,10 +56,11 @@ class Shape:
         basis = {"dilations"} if not self.has_rules else set[str]() if is_gaussian else {"membership"}
         return basis | set(self.settings.penalty.message())
 
-    @property
-    def row_sums(self) -> set[str]:
-        """Optional arrays with the sums of rows and of their products."""
-        return {"row_total", "row_squares" if self.n_features > MOST_CORRELATED else "row_products"}
+    def summing_leg(self, task: str) -> Leg:
+        """A task that is asked for sums of rows and of their products as well, unless there are too many of them."""
+        if self.n_features > MOST_CORRELATED:
+            return self.leg(task, 1)
+        return self.leg(task, 1, sent={"moments"}, answered={"row_total"})
 
     def leg(
         self,
@@ -88,4 +89,4 @@ class Shape:
         declared = self.settings.scaling.declared is not None
         sent, answered = ({"declared"}, set[str]()) if declared else (set[str](), {"high"})
         yield self.leg("measure", 1, sent=sent, answered=answered)
-        yield self.leg("agree", 1, sent={"moments"}, answered=self.row_sums)
+        yield self.summing_leg("agree")

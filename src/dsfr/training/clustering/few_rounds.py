@@ -82,7 +82,8 @@ def few_rounds_rules(engine: Engine, settings: Settings, observe: Observer) -> t
         settings.rules.fuzzifier,
         np.random.default_rng([settings.seed, 0, Purpose.START]),
     )
-    sums = engine.sum("count_and_sum", {**look.message(), **ask_moments(), "centers": centers})
+    asked = {**look.message(), **ask_moments(centers.shape[1]), "centers": centers}
+    sums = engine.sum("count_and_sum", asked)
     population = replace(look.population(sums), keeps_target=settings.scaling.keeps_target)
     for refinement in range(1, N_REFINEMENTS + 1):
         if refinement > 1:

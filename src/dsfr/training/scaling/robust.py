@@ -120,7 +120,7 @@ def agree_scaling(engine: Engine, settings: Settings) -> Population:
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
-    population = look.population(engine.sum("agree", look.message() | ask_moments()))
+    population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
     return replace(population, limits=limits, odd_target=odd)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, row_blocks
+from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, Array, row_blocks
 from dsfr.core.clustering.normal_starts import RowMoments
-from dsfr.core.density import NormalSums, RowDensity, density_of
+from dsfr.core.density import NormalSums, RowDensity, density_of, no_sums
 from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
@@ -80,12 +80,14 @@ class Population:
     """Sums of the scaled rows and of their products."""
 
     @property
-    def density(self) -> RowDensity | None:
-        """Distribution of the rows, if their sums are known."""
-        if self.row_sums is None:
-            return None
-        ends = self.ranges if self.limits is None else self.limits
-        return density_of(self.row_sums, self.ranges.midpoints, self.ranges.half_widths, ends.low, ends.high)
+    def density(self) -> RowDensity:
+        """Distribution of the rows; where they are not summed, of independent features by the ranges of scaling."""
+        ends, middle, half = self.limits or self.ranges, self.ranges.midpoints, self.ranges.half_widths
+        if self.row_sums is not None:
+            return density_of(self.row_sums, middle, half, ends.low, ends.high)
+        # Robust scaling has deviations as ranges; those of even distributions are a root of 3 times as wide.
+        deviation = (half if self.limits is not None else half / np.sqrt(3.0)) * (self.ranges.high > self.ranges.low)
+        return RowDensity(middle, deviation, None, ends.low, ends.high, np.ones(len(half)))
 
 
 @task(
@@ -153,13 +155,17 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the common ranges; count rows and add up targets about their common middle."""
     origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
-    moments = target_moments(shard, origin, unit)
+    moments, ranges = Moments(0.0, 0.0, 0.0, origin, unit), unpack(Ranges, broadcast)
+    sums = no_sums(shard.n_features) if "moments" in broadcast else None
+    for X, y in shard.batches():
+        moments += target_moments(y, origin, unit)
+        sums = None if sums is None else sums + row_sums(X, ranges)
     contribution = {
         "n_samples": scalar(shard.n_samples),
         "n_labeled": scalar(moments.n),
         "target_total": scalar(moments.total),
         "target_square": scalar(moments.square),
-        **(row_sums(shard, unpack(Ranges, broadcast)) if "moments" in broadcast else {}),
+        **({} if sums is None else {"row_total": sums.total, "row_products": sums.products}),
     }
     return {**memory, "low": broadcast["low"], "high": broadcast["high"]}, contribution
 
@@ -182,20 +188,19 @@ def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
     return _ticket(shard, int(memory["seed"])) == ticket
 
 
-def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
-    """Moments of the agent's known targets."""
+def target_moments(y: Array, origin: float, unit: float) -> Moments:
+    """Moments of the known targets of a batch."""
     moments = Moments(0.0, 0.0, 0.0, origin, unit)
-    for _, y in shard.batches():
-        for block in row_blocks(len(y), CHUNK_ROWS):
-            known = y[block]
-            moments += Moments.of(known[~np.isnan(known)], origin, unit)
+    for block in row_blocks(len(y), CHUNK_ROWS):
+        known = y[block]
+        moments += Moments.of(known[~np.isnan(known)], origin, unit)
     return moments
 
 
 def survey(engine: Engine, settings: Settings) -> Population:
     """Agree on scaling in two rounds: `first_look`, then counts and moments."""
     look = first_look(engine, settings)
-    population = look.population(engine.sum("agree", look.message() | ask_moments()))
+    population = look.population(engine.sum("agree", look.message() | ask_moments(len(look.ranges.low))))
     return replace(population, keeps_target=settings.scaling.keeps_target)
 
 
