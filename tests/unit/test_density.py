@@ -1,5 +1,7 @@
 """Distribution of rows: sums add, completions are regressions, and noise interpolates between known and missing."""
 
+import itertools
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,7 +63,7 @@ def test_noise_goes_from_known_to_missing(seed, d, independent):
     np.testing.assert_array_equal(beyond.deviations, missing.deviations)
     np.testing.assert_allclose(one(density, X, np.where(noisy, 1e-4, 0.0)).means, one(density, X, 0.0).means, rtol=1e-4)
     sizes = [one(density, X, np.where(noisy, size, 0.0)).deviations for size in (0.01, 0.1, 1.0, 10.0)]
-    assert all((more >= less - 1e-9).all() for less, more in zip(sizes, sizes[1:], strict=False))
+    assert all((more >= less - 1e-9).all() for less, more in itertools.pairwise(sizes))
 
 
 @settings(max_examples=15, deadline=None)

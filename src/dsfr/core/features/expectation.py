@@ -20,6 +20,8 @@ from dsfr.core.features.takagi_sugeno import Rules
 
 STEEP = 1e-4
 """Length of a ramp, in deviations of the noise, below which it counts as a step."""
+BEYOND = 12.0
+"""Deviations of the noise beyond which a ramp is 0 or 1 in double precision."""
 
 
 def expected_features(basis: AnyBasis, X: Array, deviations: Array) -> Array:
@@ -50,9 +52,9 @@ def expected_ramp(x: Array, deviations: Array, start: Array | float, end: Array 
     with np.errstate(over="ignore", invalid="ignore"):
         length = (np.asarray(end) - start) / t
         first, last = (x - start) / t, (x - end) / t
-        sloped = (_hinge(first) - _hinge(last)) / length
-        step = ndtr(first / 2.0 + last / 2.0)
-        noisy = np.where(length < STEEP, step, np.where(np.isfinite(sloped), sloped, first > 0.0))
+        sloped = np.where(length < STEEP, ndtr(first / 2.0 + last / 2.0), (_hinge(first) - _hinge(last)) / length)
+        # Far beyond the ramp the difference of two large numbers would have no digits left.
+        noisy = np.where(last > BEYOND, 1.0, np.where(first < -BEYOND, 0.0, sloped))
         exact = (x - start) / (np.asarray(end) - start)
     expected: Array = np.clip(np.where(deviations > 0.0, noisy, exact), 0.0, 1.0)
     return expected
