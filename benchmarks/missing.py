@@ -136,7 +136,8 @@ def plot(means: pd.DataFrame) -> None:
 
 def lines(means: pd.DataFrame, rows: list[dict[str, Any]], n_draws: int, seed: int) -> Iterator[str]:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    yield f"dsfr {dsfr.__version__} ({commit.stdout.strip()}), {len(NAMES)} tables, {n_draws} draws, {N_LABELS} labels, seed {seed}"
+    version = f"dsfr {dsfr.__version__} ({commit.stdout.strip()})"
+    yield f"{version}, {len(NAMES)} tables, {n_draws} draws, {N_LABELS} labels, seed {seed}"
     yield "NRMSE, geometric mean over tables and draws"
     yield ""
     yield f"{'missing':<8}{'share':>6}" + "".join(f"{method:>18}" for method in means.columns)

@@ -21,7 +21,9 @@ def some_rules(rng, d, membership="gaussian"):
 
 def some_effects(rng, d):
     knots = np.sort(rng.normal(size=(5, d)), axis=0)
+    knots[-1, 0] = knots[-2, 0]  # as in a column with few values
     curves = rng.normal(size=(5, d, 2))
+    curves[-1, 0] = curves[-2, 0]
     singles = np.array([[j, term] for j in range(d) for term in range(3)], dtype=np.int64)
     pairs = np.array([[0, term, 1, 2] for term in range(3)], dtype=np.int64)
     return Effects(knots, curves, singles, pairs)

@@ -103,7 +103,7 @@ def _expected_terms(effects: Effects, X: Array, deviations: Array) -> Array:
     terms[:, :, 0] = np.where(deviations > 0.0, (2.0 * rise - 1.0) * FARTHEST, np.clip(X, -FARTHEST, FARTHEST))
     terms[:, :, 1:] = effects.curves[0]
     for knot, after, rises in zip(effects.knots[:-1], effects.knots[1:], np.diff(effects.curves, axis=0), strict=True):
-        end = np.where(after > knot, after, np.inf)
+        end = np.where(after > knot, after, knot + 1.0)  # where knots repeat, curves do not rise
         terms[:, :, 1:] += expected_ramp(X, deviations, knot, end)[:, :, None] * rises
     return terms
 
