@@ -13,7 +13,7 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of_student
-from dsfr.report.payload import column_of, fit_of, interval_of, reproduce_of, settings_of, tiles_of
+from dsfr.report.payload import column_of, density_of, fit_of, interval_of, reproduce_of, settings_of, tiles_of
 
 N_TYPICAL = 3
 """Typical rows shown for each rule."""
@@ -45,6 +45,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "rules_start": start,
         "first_row": typical.tolist(),
         "interval": interval_of(model),
+        "density": density_of(model),
         "rules": [_rule(card, k, typical, domain, data) for k in range(len(card))],
         "rules_hint": " ".join(f"{meaning}." for meaning in card.meanings()[:-1]),
         "columns": [column_of(domain, among, j, with_histogram=data is not None) for j in range(len(typical))],

@@ -29,8 +29,10 @@ function ramp(x, [start, end]) { return Math.min(Math.max((x - start) / (end - s
 // Degree to which the condition of a rule over shared terms holds: above one ramp and below another.
 function conditionDegree({ above, below }, x) { return (above ? ramp(x, above) : 1) - (below ? ramp(x, below) : 0); }
 
-function memberPrediction(row, member) {
-  const z = scaled(row, member);
+function memberPrediction(row, member) { return member.mean + member.scale * linesAt(scaled(row, member), member); }
+
+// Lines of the rules at scaled inputs, weighted by the rules' strengths.
+function linesAt(z, member) {
   let sum = 0;
   firingStrengths(z, member).forEach((strength, k) => {
     const weights = member.weights[k];
@@ -38,7 +40,7 @@ function memberPrediction(row, member) {
     for (let j = 0; j < z.length; j++) line += weights[j + 1] * z[j];
     sum += strength * line;
   });
-  return member.mean + member.scale * sum;
+  return sum;
 }
 
 // Largest size of a line of effects, as in dsfr.core.features.effects.
@@ -63,8 +65,10 @@ function termsOf(row, member) {
     ...member.curves[j].map((values) => interpolated(z, member.knots[j], values))]);
 }
 
-function effectPrediction(row, member) {
-  const terms = termsOf(row, member), singles = member.singles, pairs = member.pairs;
+function effectPrediction(row, member) { return ofTerms(termsOf(row, member), member); }
+
+function ofTerms(terms, member) {
+  const singles = member.singles, pairs = member.pairs;
   let sum = member.weights[0];
   singles.forEach(([j, a], i) => { sum += member.weights[1 + i] * terms[j][a]; });
   pairs.forEach(([j, a, k, b], i) => { sum += member.weights[1 + singles.length + i] * terms[j][a] * terms[k][b]; });
@@ -123,4 +127,9 @@ function contributions(model, row) {
 }
 
 // Half the width of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
-function halfWidth(model, coverage) { return model.interval ? model.interval.half_widths[coverage] : null; }
+// Unknown inputs widen it by their deviation, as if it were that of an error.
+function halfWidth(model, coverage, inputs = 0) {
+  if (!model.interval) return null;
+  const half = model.interval.half_widths[coverage], typical = model.interval.deviation;
+  return Math.hypot(half, (typical > 0 ? half / typical : 1) * inputs);
+}

@@ -3,6 +3,7 @@ function fillInputs() {
   byId("what-target").textContent = model.target;
   byId("inputs").append(...model.features.map((name, j) => inputOf(name, j)));
   byId("reset").addEventListener("click", () => useRow(model.reference));
+  state.listeners.push(completeRow);
   fillCoverages();
   state.listeners.push(drawPrediction);
   show("what-if", "What if");
@@ -24,7 +25,33 @@ function inputOf(name, j) {
   const says = element("span", { class: "word", id: `word-${j}` });
   range.addEventListener("input", () => setValue(j, Number(range.value), range));
   number.addEventListener("input", () => { if (number.value !== "" && Number.isFinite(Number(number.value))) setValue(j, Number(number.value), number); });
-  return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range);
+  return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range, ...switchOf(name, j));
+}
+
+// A switch that makes an input unknown, if the model knows how its inputs are distributed.
+function switchOf(name, j) {
+  if (!model.density) return [];
+  const box = element("input", { type: "checkbox", id: `unknown-${j}`, "aria-label": `${name} is unknown` });
+  box.addEventListener("input", () => { state.unknown[j] = box.checked; changed(); });
+  return [element("label", { class: "unknown", for: `unknown-${j}` }, box, " unknown")];
+}
+
+// Unknown inputs are shown at what is expected of them, given the others.
+function completeRow() {
+  const row = knownRow();
+  if (row.includes(null)) conditional(model.density, row).means.forEach((value, j) => { if (state.unknown[j]) showValue(j, value); });
+  state.unknown.forEach((unknown, j) => {
+    for (const id of ["range", "number"]) byId(`${id}-${j}`).disabled = unknown;
+    if (unknown) byId(`word-${j}`).textContent = "unknown, expected here";
+    else if (byId(`word-${j}`).textContent.startsWith("unknown")) byId(`word-${j}`).textContent = word(j, state.row[j]);
+  });
+}
+
+function showValue(j, value) {
+  state.row[j] = value;
+  byId(`range-${j}`).value = String(value);
+  byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
+  byId(`word-${j}`).textContent = word(j, value);
 }
 
 function setValue(j, value, source) {
@@ -39,16 +66,16 @@ function setValue(j, value, source) {
 
 function useRow(row) {
   row.forEach((value, j) => {
-    state.row[j] = value;
-    byId(`range-${j}`).value = String(value);
-    byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
-    byId(`word-${j}`).textContent = word(j, value);
+    state.unknown[j] = false;
+    if (model.density) byId(`unknown-${j}`).checked = false;
+    showValue(j, value);
   });
   changed();
 }
 
 function drawPrediction() {
-  const value = predict(model, state.row), half = halfWidth(model, state.coverage);
+  const row = knownRow(), value = predictExpected(model, row);
+  const half = halfWidth(model, state.coverage, model.interval ? inputDeviation(model, row) : 0);
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
   byId("interval-text").textContent = half === null ? "" : `interval (jackknife): ${readable(value - half)} to ${readable(value + half)}`;
@@ -68,6 +95,7 @@ function drawContributions(value) {
   const rows = [...(model.members.length ? [{ name: "which rules fire", value: parts.firing }] : []), ...shown];
   if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
   rows.push(...pairRows(parts.together));
+  if (state.unknown.includes(true)) rows.push({ name: "unknown inputs vary", value: value - predict(model, state.row) });
   const bars = element("div");
   meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
   byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.target}`, readable(value), "total"));
