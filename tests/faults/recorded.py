@@ -61,6 +61,7 @@ EVERY_KIND = [
     {**EFFECTS, "student": {"max_rules": 3}},
     {"solver": "sums", "gaps": 0.2},
     {"solver": "sums", "gaps": 0.2, "declared": True, "only_sums": True},
+    {"solver": "sums", "gaps": 0.2, "scaling": RangeScaling(lower=(-9.0,) * 2, upper=(9.0,) * 2)},
     {"solver": "sums", "gaps": 0.2, "n_features": MOST_CORRELATED + 1},
     {**EFFECTS, "gaps": 0.2, "student": {"max_rules": 2}},
 ]

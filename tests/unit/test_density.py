@@ -16,7 +16,9 @@ def some_density(rng, d, *, independent=False):
     correlation = None if independent else np.corrcoef(A, rowvar=False).reshape(d, d)
     mean = rng.normal(size=d) * 10.0
     deviation = rng.uniform(0.1, 5.0, d)
-    return RowDensity(mean, deviation, correlation, mean - 9.0 * deviation, mean + 9.0 * deviation, np.ones(d))
+    return RowDensity(
+        mean, deviation, correlation, mean - 9.0 * deviation, mean + 9.0 * deviation, np.ones(d), np.zeros(d)
+    )
 
 
 def rows_of(density, rng, n, share):

@@ -90,6 +90,8 @@ class RowDensity:
     A model of complete rows averages over all of it. One that has seen completed rows has averaged in training, and
     takes a completed value as it takes them there: see `spread_of`.
     """
+    shift: Array
+    """What is added to the expected value of a feature where it is missing, see `missing_shifts`; shape (d,)."""
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> RowDensity:
@@ -103,7 +105,7 @@ class RowDensity:
 
     def arrays(self) -> dict[str, Array]:
         """The arrays that define it, by name; of the correlations the upper triangle, row by row."""
-        arrays = {name: getattr(self, name) for name in ("mean", "deviation", "low", "high", "spread")}
+        arrays = {name: getattr(self, name) for name in ("mean", "deviation", "low", "high", "spread", "shift")}
         if self.correlation is None:
             return arrays
         return {**arrays, "correlation": self.correlation[np.triu_indices(self.n_features)]}
@@ -140,7 +142,7 @@ class RowDensity:
         """Sums of expected rows and products in units of this density, with correlations: the expectation step."""
         sums = no_sums(self.n_features)
         for _, found in self.conditionals(X, np.zeros(X.shape)):
-            own = complete_sums(self._scaled(found.means))
+            own = complete_sums(self.scaled(found.means))
             sums += replace(own, products=own.products + _total_covariance(found))
         return sums
 
@@ -167,7 +169,8 @@ class RowDensity:
             parts.append((other.correlation - self.correlation).ravel())
         return float(max(np.abs(part).max(initial=0.0) for part in parts))
 
-    def _scaled(self, X: Array) -> Array:
+    def scaled(self, X: Array) -> Array:
+        """Rows in units of the density, moved to the ends where they lie beyond; shape (n, d)."""
         with np.errstate(over="ignore"):
             return (np.clip(X, self.low, self.high) - self.mean) / self.units
 
@@ -177,11 +180,12 @@ class RowDensity:
             relative = np.where((self.deviation == 0.0) & (relative > 0.0), np.inf, relative)
         relative = np.where(relative < EXACT, 0.0, np.where(relative > UNKNOWN, np.inf, relative))
         known = np.isfinite(relative)
-        z = np.where(known, self._scaled(np.where(known, X, self.mean)), 0.0)
+        z = np.where(known, self.scaled(np.where(known, X, self.mean)), 0.0)
         patterns, index = np.unique(relative, axis=0, return_inverse=True)
         index = index.reshape(len(X))
         expected, covariances = self._regression(z, patterns, index)
-        means = np.clip(self.mean + self.units * expected, self.low, self.high)
+        doubted = np.where(known, relative**2 / (1.0 + relative**2), 1.0)
+        means = np.clip(self.mean + self.units * expected + doubted * self.shift, self.low, self.high)
         # What lies beyond the ends is passed on as far as the value is believed.
         with np.errstate(over="ignore", invalid="ignore"):
             beyond = np.where(known, X - np.clip(X, self.low, self.high), 0.0) / (1.0 + relative**2)
@@ -210,7 +214,7 @@ class RowDensity:
 def density_of(sums: NormalSums, origin: Array, unit: Array, low: Array, high: Array) -> RowDensity:
     """The density of complete rows, from sums about an origin and in units of their own; shapes (d,)."""
     d = len(origin)
-    return RowDensity(origin, unit, np.eye(d), low, high, np.ones(d)).updated(sums)
+    return RowDensity(origin, unit, np.eye(d), low, high, np.ones(d), np.zeros(d)).updated(sums)
 
 
 def spread_of(known: Array) -> Array:

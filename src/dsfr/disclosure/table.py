@@ -45,6 +45,7 @@ TABLE: dict[str, TaskRules] = {
     "value_extremes": _EXTREMES,
     "value_sums": TaskRules((values,)),
     "expected_sums": TaskRules((values,)),
+    "gap_statistics": _refused("it sums over labels which values are missing: values are completed without labels"),
     "agree": TaskRules(),
     "count_below": TaskRules((thresholds,)),
     "moments_within_limits": TaskRules(),

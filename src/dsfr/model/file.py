@@ -31,7 +31,7 @@ MAX_MEMBERS = 1000
 MAX_INTEGER = 2**64
 """Bound of whole numbers in the metadata; seeds may have 64 bits."""
 WRONG_ARRAYS = "its arrays have the wrong names or shapes for a model"
-DENSITY = ("mean", "deviation", "low", "high", "spread")
+DENSITY = ("mean", "deviation", "low", "high", "spread", "shift")
 """Arrays of the distribution of the rows that have a number for each feature."""
 _METADATA = "dsfr"
 _CHECKSUM = "sha256"

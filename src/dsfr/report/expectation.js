@@ -59,7 +59,7 @@ function conditional(density, row) {
   const means = [...row];
   unknown.forEach((j, u) => {
     const expected = z.reduce((sum, value, i) => sum + value * gains[i][u], 0);
-    means[j] = within(density.mean[j] + (density.deviation[j] || 1) * expected, j);
+    means[j] = within(density.mean[j] + (density.deviation[j] || 1) * expected + density.shift[j], j);
   });
   const covariance = unknown.map((i) => unknown.map((j, v) => density.deviation[i] * density.deviation[j]
     * known.reduce((sum, o, k) => sum - correlated(o, i) * gains[k][v], correlated(i, j))));

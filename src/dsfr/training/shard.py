@@ -37,7 +37,7 @@ KEPT = ("kept_rows", "kept_counts")
 
 
 ROW = "row_"
-DENSITY = tuple(ROW + name for name in ("mean", "deviation", "correlation", "low", "high", "spread"))
+DENSITY = tuple(ROW + name for name in ("mean", "deviation", "correlation", "low", "high", "spread", "shift"))
 """Names of the density of the rows in messages and memory; without correlations, features are independent."""
 
 

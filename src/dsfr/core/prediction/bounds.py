@@ -142,7 +142,8 @@ def _check_density(density: RowDensity) -> None:
         raise ValueError("its distribution of the rows is not in order")
     if not (_at_most(density.low, MAX_UNIT) and _at_most(density.high, MAX_UNIT)):
         raise ValueError(TOO_LARGE)
-    if not ((density.deviation >= 0).all() and _at_most(density.deviation, MAX_UNIT)):
+    sizes = (density.deviation, density.shift)
+    if not ((density.deviation >= 0).all() and all(_at_most(values, MAX_UNIT) for values in sizes)):
         raise ValueError(TOO_LARGE)
     if not ((density.spread >= 0.0).all() and (density.spread <= 1.0).all()):
         raise ValueError("its distribution of the rows has parts that are not from 0 to 1")

@@ -87,7 +87,7 @@ class Population:
             return density_of(self.row_sums, middle, half, ends.low, ends.high)
         # Robust scaling has deviations as ranges; those of even distributions are a root of 3 times as wide.
         deviation = (half if self.limits is not None else half / np.sqrt(3.0)) * (self.ranges.high > self.ranges.low)
-        return RowDensity(middle, deviation, None, ends.low, ends.high, np.ones(len(half)))
+        return RowDensity(middle, deviation, None, ends.low, ends.high, np.ones(len(half)), np.zeros(len(half)))
 
 
 @task(
