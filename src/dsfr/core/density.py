@@ -184,11 +184,11 @@ class RowDensity:
         patterns, index = np.unique(relative, axis=0, return_inverse=True)
         index = index.reshape(len(X))
         expected, covariances = self._regression(z, patterns, index)
-        doubted = np.where(known, relative**2 / (1.0 + relative**2), 1.0)
-        means = np.clip(self.mean + self.units * expected + doubted * self.shift, self.low, self.high)
-        # What lies beyond the ends is passed on as far as the value is believed.
-        with np.errstate(over="ignore", invalid="ignore"):
-            beyond = np.where(known, X - np.clip(X, self.low, self.high), 0.0) / (1.0 + relative**2)
+        # How far a value is believed: the shift is for those that are not, and what lies beyond the ends for the others.
+        believed = 1.0 / (1.0 + np.where(known, relative, np.inf) ** 2)
+        means = np.clip(self.mean + self.units * expected + (1.0 - believed) * self.shift, self.low, self.high)
+        inside = np.where(known, X, 0.0)
+        beyond = believed * np.where(known, inside - np.clip(inside, self.low, self.high), 0.0)
         means = np.where(relative == 0.0, X, means + beyond)
         return Conditional(means, covariances, index, self.deviation)
 

@@ -20,7 +20,8 @@ def to_fml(model: Model) -> bytes:
     """The model in the Fuzzy Markup Language, sets as ``exp(-(x - c)^2 / (2 s^2))``, lines with the constant first.
 
     Every feature keeps one term for each different set, and every rule names a set for every feature, so that the
-    system predicts what the model predicts, for values within the variables' domains.
+    system predicts what the model predicts, for values within the variables' domains. Missing values are not part of
+    the language.
 
     Raises
     ------
