@@ -25,6 +25,7 @@ NAMES = (
     "tuning",
     "accuracy",
     "readable",
+    "missing",
     "speed",
     "scaling",
     "memory",

@@ -184,7 +184,7 @@ class RowDensity:
         patterns, index = np.unique(relative, axis=0, return_inverse=True)
         index = index.reshape(len(X))
         expected, covariances = self._regression(z, patterns, index)
-        # How far a value is believed: the shift is for those that are not, and what lies beyond the ends for the others.
+        # How far a value is believed: the shift is for others, and what lies beyond the ends for these.
         believed = 1.0 / (1.0 + np.where(known, relative, np.inf) ** 2)
         means = np.clip(self.mean + self.units * expected + (1.0 - believed) * self.shift, self.low, self.high)
         inside = np.where(known, X, 0.0)
