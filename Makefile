@@ -7,7 +7,7 @@ PEERS := .venv-peers
 ACCURACY := .venv-accuracy
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lock bench speed reproduce picture docs tables torture package sbom clean
+.PHONY: help demo test slow check lint types imports format lock bench speed reproduce picture docs printed tables torture package sbom clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,12 +21,15 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## train the paper's five methods on a bundled table and explain the result
+demo: $(READY) ## train short rules on a bundled table of five owners, compare methods, write a report page
 	$(BIN)/dsfr demo
 
 # Files of tests run in parallel, on as many processes as there are cores; `pytest` alone runs them one after the other.
-test: check ## lint, types, import rules and all tests
-	$(BIN)/python -m pytest -n auto --dist loadfile
+test: check ## lint, types, import rules and the tests
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+
+slow: $(READY) ## the tests that take more than five seconds each: kills, memory, a federation, stored results
+	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 check: lint types imports
 
@@ -82,12 +85,16 @@ docs: $(READY) ## build the site of the documents into build/site, running its g
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "to see it: $(BIN)/python -m http.server -d build/site"
 
+printed: $(READY) ## write what the Python blocks of the README print into the README
+	$(BIN)/python docs/printed.py
+
 tables: $(READY) ## write the table of tasks into docs/privacy.md
 	$(BIN)/python docs/privacy_table.py
 
 # More cases than a test run has time for; the seed and the counts are printed.
-picture: $(READY) ## draw the pictures of the README again (needs Chromium)
+picture: $(READY) ## draw the pictures of the documents again (needs Chromium)
 	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/which_estimator.py
 	$(BIN)/python docs/screenshot.py
 
 lock: $(READY) ## resolve the locked dependencies again

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 from benchmarks import MISSED
+from benchmarks.brief import TABLES
 from dsfr.paper.experiments.provenance import describe_machine
 from dsfr.storage.atomic import replacing
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = (README, ROOT / "docs" / "clusters.md", ROOT / "docs" / "reliability.md")
+DOCUMENTS = (README, *(ROOT / "docs" / name for name in ("benchmarks.md", "clusters.md", "reliability.md")))
 """Documents with marked blocks."""
 RESULTS = ROOT / "benchmarks" / "results"
 NAMES = (
@@ -31,6 +32,7 @@ NAMES = (
     "memory",
     "startup",
     "engines",
+    "traffic",
     "kills",
     "clusters",
     "torture",
@@ -45,12 +47,18 @@ def with_results(readme: str) -> str:
     """The text of a document with every marked block replaced by the stored output of its benchmark or experiment."""
     blocks = {f"benchmarks/results/{name}.txt": "```\n{}\n```" for name in (*NAMES, *SUMMARIES)} | {TABLE: "{}"}
     for path, form in blocks.items():
-        if f"<!-- {path} -->" not in readme or not (ROOT / path).exists():
-            continue
-        block = f"<!-- {path} -->\n{form.format((ROOT / path).read_text().strip())}\n<!-- end -->"
-        pattern = rf"<!-- {re.escape(path)} -->.*?<!-- end -->"
-        readme = re.sub(pattern, lambda _, block=block: block, readme, flags=re.DOTALL)
+        if f"<!-- {path} -->" in readme and (ROOT / path).exists():
+            readme = _replaced(readme, path, form.format((ROOT / path).read_text().strip()))
+    for name, table in TABLES.items():
+        if f"<!-- {name} -->" in readme:
+            readme = _replaced(readme, name, table())
     return readme
+
+
+def _replaced(text: str, name: str, content: str) -> str:
+    """The text with the block of this name replaced."""
+    pattern = rf"<!-- {re.escape(name)} -->.*?<!-- end -->"
+    return re.sub(pattern, lambda _: f"<!-- {name} -->\n{content}\n<!-- end -->", text, flags=re.DOTALL)
 
 
 def machine() -> str:

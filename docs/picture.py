@@ -1,4 +1,4 @@
-"""The picture of the README: three owners, eighteen labels, five rules. Run by ``make picture``."""
+"""The picture of the theory page: three owners, eighteen labels, five rules. Run by ``make picture``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The picture of a report page: the diabetes table, 120 known outcomes, three owners. Run by ``make picture``."""
+"""The picture of a report page: four measurements of wines, 50 known targets. Run by ``make picture``."""
 
 import base64
 import shutil
@@ -8,26 +8,20 @@ from pathlib import Path
 import numpy as np
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_wine
 
-from dsfr import SFRRegressor
+from dsfr import RuleRegressor
 from dsfr.report import write_report
-from dsfr.training import FuzzyRules
 
-WIDTH, HEIGHT = 1180, 1150
+WIDTH, HEIGHT = 1180, 1370
 
 
 def make_page(folder):
     """Train and write the page; returns its path."""
-    table = load_diabetes(scaled=False, as_frame=True)
-    X, truth = table.data[["age", "bmi", "bp", "s1", "s3", "s5"]], table.target.rename("progression")
-    rng = np.random.default_rng(0)
-    owners = rng.choice(["north", "east", "south"], len(X))
-    few = truth.where(rng.permutation(len(X)) < 120)
-    estimator = SFRRegressor(n_rules=3, rules=FuzzyRules(width_scale=1.5), ridge=1.0, random_state=0).fit(
-        X, few, agents=owners
-    )
-    return write_report(estimator.model_, Path(folder) / "report.html", X, truth)
+    wine = load_wine(as_frame=True).data
+    X, truth = wine[["alcohol", "total_phenols", "color_intensity", "hue"]], wine["flavanoids"]
+    few = truth.where(np.random.default_rng(0).permutation(len(X)) < 50)
+    return write_report(RuleRegressor(random_state=0).fit(X, few).model_, Path(folder) / "report.html", X, few)
 
 
 def main() -> None:

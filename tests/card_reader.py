@@ -50,4 +50,5 @@ def predict(text, rows):
         for sign, slope, name in re.findall(rf" ([+-]) ({NUMBER})\*({NAME})(?= [+-] |$)", line):
             output = output + float(sign + slope) * rows[plain(name)]
         total = total + strength * output
-    return total
+    held = re.search(rf"^  A result below ({NUMBER}) counts as \1, above ({NUMBER}) as \2$", text, re.MULTILINE)
+    return np.clip(total, *map(float, held.groups())) if held else total

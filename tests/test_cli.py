@@ -14,7 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 import dsfr
+import dsfr.pipeline.fit  # before a test replaces a function that it takes
 from dsfr.cli import METHOD_NAMES, main
+from dsfr.cli.explaining import _about_models
 from dsfr.cli.group import SOLVERS
 from dsfr.cli.training import OPTION_GROUPS
 from dsfr.estimators.methods import METHODS
@@ -96,8 +98,8 @@ def test_bad_edits_name_the_line(table, tmp_path):
         ("speed: 3\n", "line 1: 'speed' is a feature"),
         ("speed:\nspeed:\n", "line 2: 'speed' is there twice"),
         ("speed:\n  thresholds: [[1, 2]\n", "line 2: '[[1, 2]' is no list of pairs"),
-        ("speed:\n  slope: up\n", "edits['speed']: slope='up' must be"),
-        ("spede:\n  condition: no\n", "edits names the feature 'spede', which is not there"),
+        ("speed:\n  slope: up\n", "line 2: slope='up' must be '+', '-' or '0'"),
+        ("spede:\n  condition: no\n", "line 1: there is no feature 'spede'; there are speed, angle"),
     ):
         edited.write_text(text)
         assert message in refused(*told)
@@ -468,7 +470,7 @@ def test_a_bad_table_is_one_message_with_a_remedy(tmp_path, text, message):
     assert not (tmp_path / "m.dsfr").exists()
 
 
-@pytest.mark.parametrize("content", [b"\x1f\x8b broken", b"", gzip.compress(b"a,y\n1,2\n" * 99)[:-20]])
+@pytest.mark.parametrize("content", [b"\x1f\x8b broken", b"", gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-20]])
 def test_a_damaged_gzip_file_is_refused(tmp_path, content):
     source = tmp_path / "bad.csv.gz"
     source.write_bytes(content)
@@ -604,16 +606,63 @@ def test_public_names_are_there():
         _ = dsfr.nothing
 
 
-def test_demo(tmp_path, monkeypatch):
+def test_fit_prints_the_leave_one_out_error_with_its_uncertainty(table, frame, tmp_path):
+    """The root mean square and its standard error, from the errors that intervals are made of."""
+    out = tmp_path / "m.dsfr"
+    text = run("fit", table, "--target", "noise", "--ignore", "site", "-o", out).output
+    error, standard_error = map(float, re.search(r"NRMSE, leave-one-out +([\d.]+) ± ([\d.]+)", text).groups())
+    scores = dsfr.load(out).mixture.scores
+    squares = np.repeat(scores.thresholds, np.diff(scores.counts, prepend=0.0).astype(int)) ** 2
+    spread = frame["noise"].std()
+    assert error * spread == pytest.approx(np.sqrt(squares.mean()), rel=5e-3)  # printed with four digits
+    by_hand = squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * np.sqrt(squares.mean()))
+    assert standard_error * spread == pytest.approx(by_hand, rel=1e-2)
+    assert re.search(r"The unlabelled rows (lower|raise|bring no measurable gain)", text)
+
+
+def test_fit_says_nothing_about_unlabelled_rows_where_there_are_none(frame, tmp_path):
+    frame.dropna().to_csv(tmp_path / "t.csv", index=False)
+    text = run("fit", tmp_path / "t.csv", "--target", "noise", "--ignore", "site", "-o", tmp_path / "m.dsfr").output
+    assert "NRMSE, leave-one-out" in text
+    assert "The unlabelled rows" not in text
+
+
+@pytest.mark.parametrize(
+    ("agreement", "said"),
+    [(0.87, "it explains 87.0%"), (-10.961, "worse than a constant"), (None, "not measured after simplifying")],
+)
+def test_a_member_explains_no_negative_share_of_the_average(agreement, said):
+    models = [
+        {"share": 0.6, "n_rules": 5.0, "agreement": agreement},
+        {"share": 0.4, "n_rules": 10.0, "agreement": 0.9},
+    ]
+    text = _about_models(models, all_models=False)
+    assert said in text
+    assert not re.search(r"-\d", text)
+
+
+def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dsfr.paper.demo.N_FOLDS", 2)
     result = run("demo")
     assert result.exit_code == 0, result.output
-    for method in ("FR", "LapWNN", "s-SFR", "SFR-G", "SFR-ICR"):
-        assert f"\n  {method} " in result.output
-    assert "THEN progression = " in result.output
-    assert str(tmp_path / "demo.dsfr") in result.output
-    assert dsfr.load(tmp_path / "demo.dsfr").training["n_labeled"] == 50
+    rules, _, compared = result.output.partition("Error on wines")
+    assert "THEN flavanoids = " in rules
+    for method in (
+        "RuleRegressor",
+        "ridge regression",
+        "extra trees",
+        "FR (paper)",
+        "LapWNN (paper)",
+        "SFR-ICR (paper)",
+    ):
+        assert f"\n  {method} " in compared
+    assert len(re.findall(r"cellar \d [\d,]+ kB", compared)) == 5
+    assert str(tmp_path / "demo.html") in result.output
+    model = dsfr.load(tmp_path / "demo.dsfr")
+    assert (model.training["n_labeled"], model.training["n_agents"]) == (50, 5)
+    for command in re.findall(r"^  dsfr (explain .*?|predict .*?) +#", result.output, flags=re.MULTILINE):
+        assert run(*command.split()).exit_code == 0
 
 
 def test_training_over_a_graph_says_what_every_agent_sent(table, tmp_path):

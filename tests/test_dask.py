@@ -24,6 +24,7 @@ import dask.dataframe as dd  # noqa: E402
 from dsfr.engines.dask import cluster  # noqa: E402
 from dsfr.engines.dask import engine as engine_module  # noqa: E402
 from dsfr.engines.dask.engine import DaskEngine  # noqa: E402
+from dsfr.io.dask_frames import make_shard, with_target  # noqa: E402
 
 KINDS = [
     {"solver": "conjugate"},
@@ -142,6 +143,21 @@ def test_partitions_are_agents_and_predictions_lazy(client, frame):
     assert values.index.equals(frame.index)
     assert (model.agents_, model.model_.target_name) == (["0", "1", "2", "3"], "y")
     assert model.ledger_.bytes == reference.ledger_.bytes
+
+
+def test_weights_of_labels_are_those_in_process(client, frame):
+    weights = pd.Series(np.random.default_rng(0).uniform(0.0, 3.0, len(frame)).round(1), name="weight")
+    lazy = dd.from_pandas(frame.assign(weight=weights.to_numpy()), npartitions=2)
+    owners = np.concatenate([np.full(len(lazy.partitions[i]), i) for i in range(2)])
+    told, features = {"tune": "evidence", "random_state": 0}, ["a", "b", "c"]
+    with client.as_current():
+        spread = SFRRegressor(3, engine="dask", **told).fit(lazy[features], lazy["y"], sample_weight=lazy["weight"])
+        with pytest.raises(ValueError, match="sample_weight must be a dask series"):
+            SFRRegressor(engine="dask").fit(lazy[features], lazy["y"], sample_weight=weights)
+    together = SFRRegressor(3, **told).fit(frame[features], frame["y"], agents=owners, sample_weight=weights)
+    np.testing.assert_allclose(spread.predict(frame[features]), together.predict(frame[features]), rtol=1e-6)
+    with pytest.raises(ValueError, match="agent 'north': sample_weight must be a number >= 0"):
+        make_shard("north", [with_target(frame[features], frame["y"], weights - 2.0)], features)
 
 
 def test_partitions_are_grouped_into_agents(client, frame):

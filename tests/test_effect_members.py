@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, ModelFileError, plot
+from dsfr import AutoSFRRegressor, Ensemble, ModelFileError, plot
 from dsfr.cli import main
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.effect_words import CURVE_ERROR, MOST_KNOTS
@@ -348,7 +348,7 @@ def test_the_command_explains_effects(tmp_path):
     X, _, _ = make_table(0)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     y = scaled[:, 0] + np.abs(scaled[:, 1])  # a sum of effects: these must have a share
-    model = AutoSFRRegressor(n_models=2, effects="pairs", random_state=0).fit(X, y).model_
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects="pairs"), random_state=0).fit(X, y).model_
     assert model.structure.effects is not None
     path = model.save(tmp_path / "m.dsfr")
 

@@ -419,7 +419,7 @@ def test_score_ignores_unlabelled_rows(table):
     assert model.score(X, y, sample_weight=weight) == pytest.approx(
         model.score(X[labeled], truth[labeled], sample_weight=weight[labeled])
     )
-    with pytest.raises(ValueError, match="score needs labelled rows"):
+    with pytest.raises(ValueError, match="score needs at least two labelled rows"):
         model.score(X, np.full(len(y), np.nan))
 
 
@@ -573,3 +573,24 @@ def test_numbers_in_a_column_of_objects_are_numbers():
     np.testing.assert_array_equal(
         text, SFRRegressor(n_rules=2, random_state=0).fit(X.astype(float), np.arange(20.0)).predict(X.astype(float))
     )
+
+
+def test_separate_fits_of_several_targets_have_the_same_clusters(table):
+    X, truth, y = table
+    other = np.where(np.arange(len(y)) % 4 == 0, truth**2, np.nan)
+    first, second = (SFRRegressor(random_state=0).fit(X, target).model_.predictor.basis for target in (y, other))
+    np.testing.assert_array_equal(first.centers, second.centers)
+    np.testing.assert_array_equal(first.widths, second.widths)
+    with pytest.raises(ValueError, match="y has 2 columns, and an estimator has one target: fit one estimator"):
+        SFRRegressor().fit(X, np.column_stack([y, other]))
+
+
+def test_an_index_is_kept_by_the_recipe_of_the_page(table):
+    X, _, y = table
+    frame = pd.DataFrame(X, index=np.arange(len(X))[::-1] + 7)
+    model = SFRRegressor(uncertainty=True, random_state=0).fit(frame, y)
+    interval = pd.DataFrame(model.predict_interval(frame)._asdict(), index=frame.index)
+    assert list(interval.columns) == ["low", "high"]
+    assert isinstance(model.predict(frame), np.ndarray)
+    row = frame.loc[[9]]
+    assert interval.loc[9, "low"] == pytest.approx(model.predict_interval(row).low[0])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.rule_base import RuleBase
@@ -388,7 +388,8 @@ def test_a_simpler_model_is_written_and_its_cost_printed(files, tmp_path):
 @pytest.mark.parametrize("n_models", [1, 2])
 def test_a_simplified_model_has_no_uncertainty_and_one_that_stays_the_same_keeps_it(n_models):
     X, _, y = make_table(0)
-    told = {"relevance": None, "scaling": "range", "unlabeled": "icr", "rules": "gaussian", "n_models": n_models}
+    ensemble = Ensemble(n_models=n_models, relevance=None)
+    told = {"ensemble": ensemble, "scaling": "range", "unlabeled": "icr", "rules": "gaussian"}
     model = AutoSFRRegressor(random_state=0, n_rules=6, **told).fit(X, y).model_
     simple = model.simplify(X, similarity=0.05).model
     assert simple is not model

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import dsfr
-from dsfr import AutoSFRRegressor, LapWNNRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, SFRRegressor
 from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.report import write_report
 from dsfr.training import ADMM, Conjugate, Sums
@@ -52,8 +52,10 @@ sure = st.fixed_dictionaries(
     {
         "tune": st.sampled_from(["evidence", "loo"]),
         "uncertainty": st.just(True),
-        "n_models": st.sampled_from([1, 2]),
-        "relevance": st.sampled_from([None, "evidence", "slopes"]),
+        "ensemble": st.builds(
+            Ensemble, n_models=st.sampled_from([1, 2]), relevance=st.sampled_from([None, "evidence", "slopes"])
+        ),
+        "target": st.sampled_from(["auto", None]),
         "scaling": st.sampled_from(["range", "robust"]),
         "n_rules": st.sampled_from([1, 3]),
     }
@@ -70,7 +72,7 @@ def with_parameters(estimator, told):
 estimators = st.one_of(
     plain.map(lambda told: with_parameters(SFRRegressor(random_state=0), told)),
     sure.map(lambda told: AutoSFRRegressor(rules="gaussian", unlabeled="icr", solver="sums", random_state=0, **told)),
-    st.sampled_from([1, 2]).map(lambda n: AutoSFRRegressor(n_models=n, random_state=0)),
+    st.sampled_from([1, 2]).map(lambda n: AutoSFRRegressor(ensemble=Ensemble(n_models=n), random_state=0)),
     ridges.map(lambda ridge: SFRRegressor(solver="few-rounds", ridge=ridge, random_state=0)),
     ridges.map(lambda ridge: LapWNNRegressor(n_nodes=5, ridge=ridge, random_state=0)),
 )

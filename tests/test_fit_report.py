@@ -62,7 +62,7 @@ def test_other_ways_to_train_read_rows_as_often_as_they_do():
     assert few["clusters"] == 3.0  # moments and sums, then a second refinement
     loo, _ = passes(solver="sums", tune="loo")
     assert loo["statistics"] == 4.0  # statistics and two grids of candidates
-    bent, _ = passes(dsfr.AutoSFRRegressor, n_models=2, scaling="range", uncertainty=False)
+    bent, _ = passes(dsfr.AutoSFRRegressor, ensemble=dsfr.Ensemble(n_models=2), scaling="range", uncertainty=False)
     assert bent["averaging"] == 4.0  # bends once, slopes of two models, and how much these agree
     redrawn, _ = passes(n_agents=2, solver=ADMM(refresh_pairs=True, acceleration=None, max_rounds=5))
     assert redrawn["weights"] == 5.0

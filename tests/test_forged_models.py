@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, LapWNNRegressor, ModelFileError, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, ModelFileError, SFRRegressor
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.bounds import MAX_SCALED, MAX_UNIT, MAX_WEIGHT, MIN_DIVISOR
 from dsfr.export.fml import to_fml
@@ -30,9 +30,9 @@ ways = st.sampled_from(["one", "all", "times"])
 def models():
     return {
         "rules": SFRRegressor(n_rules=3, random_state=0).fit(X, y).model_,
-        "average": AutoSFRRegressor(n_models=2, effects=None, random_state=0).fit(X, y).model_,
-        "effects": AutoSFRRegressor(n_models=2, effects="pairs", random_state=0).fit(X, y).model_,
-        "sure": AutoSFRRegressor(n_models=1, random_state=0).fit(X, y).model_,
+        "average": AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects=None), random_state=0).fit(X, y).model_,
+        "effects": AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects="pairs"), random_state=0).fit(X, y).model_,
+        "sure": AutoSFRRegressor(ensemble=Ensemble(n_models=1), random_state=0).fit(X, y).model_,
         "wavelets": LapWNNRegressor(n_nodes=5, random_state=0).fit(X, y).model_,
     }
 

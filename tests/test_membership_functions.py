@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, Decentralized, FuzzyRules, InProcess, ModelFileError, SFRRegressor, plot
+from dsfr import AutoSFRRegressor, Decentralized, Ensemble, FuzzyRules, InProcess, ModelFileError, SFRRegressor, plot
 from dsfr.core.features import membership
 from dsfr.core.relevance.slopes import slopes
 from dsfr.core.scaling.affine import scale_features
@@ -140,7 +140,9 @@ def test_training_uses_it_over_agents(solver):
 
 def test_the_automatic_mode_and_slopes_use_it():
     X, _, y = make_table(1)
-    model = AutoSFRRegressor(rules=FuzzyRules(membership="laplace"), n_models=2, random_state=0).fit(X, y)
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=2), rules=FuzzyRules(membership="laplace"), random_state=0).fit(
+        X, y
+    )
     assert {member.predictor.basis.membership for member in model.model_.members} == {"laplace"}
     assert model.score(X, y) > 0.5
     predictor = model.model_.predictor

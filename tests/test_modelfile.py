@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, LapWNNRegressor, ModelFileError, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, ModelFileError, SFRRegressor
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Ledger
@@ -60,7 +60,7 @@ def kind_of_model(kind, n_rules, ridge):
         return LapWNNRegressor(n_nodes=n_rules, ridge=ridge)
     if kind in ("average", "effects"):
         effects = "pairs" if kind == "effects" else None
-        return AutoSFRRegressor(n_rules=n_rules, n_models=2, effects=effects, uncertainty=False)
+        return AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects=effects), n_rules=n_rules, uncertainty=False)
     told = {
         "rules": {},
         "limits": {"scaling": "robust"},
@@ -240,7 +240,7 @@ def test_a_forged_file_is_refused(tmp_path, model, metadata, arrays, message):
 @pytest.fixture(scope="module")
 def averaged():
     X, _, y = make_table(0)
-    return AutoSFRRegressor(n_models=2, effects=None, random_state=0).fit(X, y).model_
+    return AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects=None), random_state=0).fit(X, y).model_
 
 
 @pytest.mark.parametrize(

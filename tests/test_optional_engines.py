@@ -38,6 +38,7 @@ def test_everything_else_imports_and_runs_without_them():
     assert told.strip() == "converged"
 
 
+@pytest.mark.slow
 def test_the_tests_of_everything_else_pass_without_them(tmp_path):
     plugin = tmp_path / "blocked.py"
     plugin.write_text(BLOCKED)

@@ -19,6 +19,7 @@ from dsfr import (
     Conjugate,
     Dask,
     Decentralized,
+    Ensemble,
     FewRounds,
     FuzzyRules,
     Graph,
@@ -32,7 +33,7 @@ from dsfr import (
 )
 from dsfr.engines import Faults
 from dsfr.estimators.parameters import COMPONENTS, NOT_SETTINGS, read_parameters
-from dsfr.training import train
+from dsfr.training import Settings, train
 from dsfr.training.component import as_record
 from tests.tables import make_table
 
@@ -104,9 +105,7 @@ components = st.one_of(
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_there_are_few_parameters(estimator):
-    """Fifteen at most; the automatic mode has two more, its effects and the cap on weights."""
-    most = 17 if estimator is AutoSFRRegressor else 15
-    assert len(inspect.signature(estimator).parameters) <= most
+    assert len(inspect.signature(estimator).parameters) <= 15
 
 
 @given(components)
@@ -139,10 +138,12 @@ def test_every_shorthand_stands_for_its_class_with_default_arguments(estimator):
 OTHER = {
     "n_rules": 3,
     "n_nodes": 7,
-    "n_models": 2,
-    "relevance": "slopes",
-    "effects": "single",
-    "max_weights_per_label": 0.5,
+    "ensemble": Ensemble(n_models=2),
+    "ensemble__n_models": 2,
+    "ensemble__relevance": None,
+    "ensemble__effects": "single",
+    "ensemble__max_weights_per_label": 0.5,
+    "target": None,
     "ridge": 0.3,
     "tune": "loo",
     "uncertainty": True,
@@ -176,7 +177,6 @@ OTHER = {
 INSTEAD = {
     AutoSFRRegressor: {
         "n_rules": 4,
-        "relevance": None,
         "uncertainty": False,
         "rules__firing": "sum",
         "unlabeled__pairs": "random",
@@ -185,18 +185,26 @@ INSTEAD = {
 }
 """Values for estimators whose defaults are those above, or that are worth a test because others have them."""
 NEEDED = {
-    "ridge": {"tune": None, "n_models": 1, "uncertainty": False},
-    "unlabeled__weight": {"tune": None, "n_models": 1, "uncertainty": False},
+    "ridge": {"tune": None, "ensemble__n_models": 1, "uncertainty": False},
+    "unlabeled__weight": {"tune": None, "ensemble__n_models": 1, "uncertainty": False},
     "scaling__lower": {"scaling": "range", "scaling__upper": [200.0] * 3},
     "scaling__upper": {"scaling": "range", "scaling__lower": [-100.0] * 3},
-    "scaling__target": {"scaling": "range", "tune": None, "n_models": 1, "uncertainty": False, "relevance": None},
-    "rules__init": {"n_models": 1, "relevance": None},
+    "scaling__target": {
+        "scaling": "range",
+        "tune": None,
+        "ensemble": Ensemble(n_models=1, relevance=None),
+        "uncertainty": False,
+    },
+    "rules__init": {"ensemble": Ensemble(n_models=1, relevance=None)},
 }
 """What must be given along with a parameter."""
 
 
 def nested(settings, name):
     first, _, argument = name.partition("__")
+    if first == "ensemble" and isinstance(settings, Settings):  # settings have its arguments one by one
+        arguments = {entry: getattr(settings, entry) for entry in Ensemble().get_params()}
+        return arguments[argument] if argument else Ensemble(**arguments | {"effects": "auto"})
     return getattr(getattr(settings, first), argument) if argument else getattr(settings, first)
 
 
@@ -237,9 +245,9 @@ def test_a_solver_that_is_asked_for_runs_or_is_refused(estimator, solver):
     if estimator is AutoSFRRegressor and solver != "decentralized":
         with pytest.raises(ValueError, match=r"solver=.* does not go with .*take solver='sums'"):
             model.fit(X, y)
-        model.set_params(tune=None, n_models=1, uncertainty=False)
+        model.set_params(tune=None, ensemble__n_models=1, uncertainty=False)
         if solver == "few-rounds":
-            model.set_params(relevance=None, scaling="range", rules="gaussian")
+            model.set_params(ensemble__relevance=None, scaling="range", rules="gaussian")
     tasks = {task for task, _ in model.fit(X, y).ledger_.entries}
     typical = {
         "admm": "weight_consensus",

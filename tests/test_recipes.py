@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dsfr
-from dsfr import ICR, AutoSFRRegressor, Decentralized, InProcess, SFRRegressor
+from dsfr import ICR, AutoSFRRegressor, Decentralized, Ensemble, InProcess, SFRRegressor
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.statistics import Quadratic, solve_weights
 from dsfr.engines import InProcessEngine
@@ -114,7 +114,7 @@ def test_a_penalty_in_one_class_works_with_every_solver(small_predictions, tmp_p
 
 def test_a_penalty_in_one_class_has_all_that_others_have(small_predictions):
     X, _, y = make_table(0)
-    tuned = AutoSFRRegressor(unlabeled="small", n_models=2, random_state=0).fit(X, y)
+    tuned = AutoSFRRegressor(ensemble=Ensemble(n_models=2), unlabeled="small", random_state=0).fit(X, y)
     assert tuned.tuned_["unlabeled_weight"] > 0.0
     model = SFRRegressor().set_params(unlabeled="small", unlabeled__weight=0.2)
     assert repr(model.unlabeled) == "SmallPredictions(weight=0.2)"

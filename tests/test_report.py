@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import dsfr
-from dsfr import Absence, AutoSFRRegressor, Faults, InProcess, LapWNNRegressor, SFRRegressor
+from dsfr import Absence, AutoSFRRegressor, Ensemble, Faults, InProcess, LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.explain.words import one_line
 from dsfr.report import ReportData, render, write_report
@@ -265,6 +265,111 @@ def test_the_page_fits_a_phone_and_both_colours(browser, trained, tmp_path):
     assert len(printed["data"]) > 10_000
 
 
+COVERED = """
+document.querySelectorAll("details").forEach((details) => { details.open = true; });
+const kinds = ["main button", "main select", "main input", "main summary", "main a", "header button", "nav a"];
+const controls = [...document.querySelectorAll(kinds.join())];
+return controls.filter((control) => control.checkVisibility()).filter((control) => {
+  control.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+  const box = control.getBoundingClientRect();
+  const hit = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  return !(hit && (control.contains(hit) || hit.contains(control)));
+}).map((control) => control.id || control.textContent)
+"""
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280])
+@pytest.mark.parametrize("look", ["light", "dark", "print"])
+def test_nothing_covers_a_control(browser, pages, width, look):
+    media = {"media": "print"} if look == "print" else {"features": [{"name": "prefers-color-scheme", "value": look}]}
+    metrics = {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        for path in pages.values():
+            page = opened(browser, path)
+            assert page.execute_script("return document.querySelectorAll('#inputs input').length") > 0
+            assert page.execute_script(COVERED) == [], path.name
+            if look != "print":  # paper is wider than a phone
+                assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+@pytest.fixture(scope="module")
+def pages(trained, tmp_path_factory):
+    """A page of rules with centers, of three owners; one of short rules, of one owner; one of 40 columns."""
+    folder = tmp_path_factory.mktemp("pages")
+    model, frame, y = trained
+    X, _, known = table(4, n=300, n_labels=60)
+    short = dsfr.RuleRegressor(random_state=0).fit(X, known).model_.renamed(["age", "dose", "sex", "other"], "risk")
+    wide = np.random.default_rng(0).normal(size=(80, 40))
+    many = SFRRegressor(n_rules=12, random_state=0).fit(wide, wide[:, 7]).model_
+    return {
+        "owners": write_report(model, folder / "owners.html", frame, y),
+        "short": write_report(short, folder / "short.html", X, known),
+        "wide": write_report(many, folder / "wide.html", wide, wide[:, 7]),
+    }
+
+
+def test_short_rules_are_drawn_as_a_tree_with_their_words(browser, pages):
+    page = opened(browser, pages["short"])
+    leaves = column(page, ".tree .leaf b")
+    assert leaves == column(page, "#cards h3")
+    inputs = {text.split("\n")[0] for text in column(page, ".tree .node:not(.leaf)")}
+    words = [text.removeprefix("What the words on ").removesuffix(" mean") for text in column(page, "#words h3")]
+    assert inputs == set(words)
+    drawn = page.execute_script("return [...document.querySelectorAll('#words svg')].map((e) => e.innerHTML.length)")
+    assert len(drawn) == len(words)
+    page.execute_script("document.documentElement.style.scrollBehavior = 'auto'")
+    page.execute_script("document.querySelector('.tree .leaf').click()")
+    place = page.execute_script(
+        "return document.querySelector('[data-rule]').getBoundingClientRect().top / innerHeight"
+    )
+    assert 0.0 <= place < 1.0
+
+
+@pytest.mark.parametrize(("name", "is_shown"), [("owners", True), ("short", False)])
+def test_one_owner_has_no_tiles_and_tables_of_a_federation(browser, pages, name, is_shown):
+    page = opened(browser, pages[name])
+    tiles = column(page, "#tiles dt")
+    for tile in ("Agents", "Rounds"):
+        assert (tile in tiles) == is_shown
+    for part in ("ledger", "agents"):
+        assert page.find_element("id", part).is_displayed() == is_shown
+
+
+def test_the_caveat_stands_between_the_tiles_and_the_rest(browser, pages):
+    for name, text in (("owners", "30 labels determine"), ("short", "learnt from 60 labels")):
+        page = opened(browser, pages[name])
+        if text in " ".join(column(page, "#caveats")):
+            tops = [page.find_element("id", part).rect["y"] for part in ("tiles", "caveats", "what-if", "rules")]
+            assert tops[0] < tops[1] < min(tops[2:])
+        else:
+            assert name == "owners", "short rules say from how many labels they were learnt"
+
+
+def test_many_columns_show_the_relevant_ones_and_the_others_on_demand(browser, pages):
+    page = opened(browser, pages["wide"])
+    assert page.execute_script("return model.order[0]") == 7
+    shown = "return [...document.querySelectorAll('#inputs .input')].filter((e) => e.checkVisibility()).length"
+    assert page.execute_script(shown) == 12
+    page.execute_script("document.querySelector('#inputs summary').click()")
+    assert page.execute_script(shown) == 40
+    assert (
+        max(page.execute_script("return [...document.querySelectorAll('p.then')].map((p) => p.children.length)")) <= 13
+    )
+
+
+def test_more_than_ten_rules_are_intervals_and_not_crossing_curves(browser, pages):
+    page = opened(browser, pages["wide"])
+    assert page.execute_script("return document.querySelectorAll('#set-chart path').length") == 0
+    assert page.execute_script("return document.querySelectorAll('#set-chart circle').length") == 12
+    few = opened(browser, pages["owners"])
+    assert few.execute_script("return document.querySelectorAll('#set-chart path').length") == 5
+
+
 def test_plots_can_be_read_with_the_keyboard(browser, trained, tmp_path):
     model, X, y = trained
     page = opened(browser, write_report(model, tmp_path / "r.html", X, y))
@@ -293,7 +398,7 @@ def test_the_feature_that_moves_predictions_most_is_shown_first():
     data = ReportData.of(X, None, model.feature_names)
     for rows in (None, data):
         page = re.search(r'id="model">(.*?)</script>', render(model, rows), flags=re.DOTALL)[1]
-        assert json.loads(page)["first_feature"] == 1
+        assert json.loads(page)["order"] == [1, 0, 2]
 
 
 @given(names=st.lists(st.text(min_size=1), min_size=3, max_size=3, unique=True), target=st.text(min_size=1))
@@ -325,7 +430,8 @@ def test_a_note_tells_of_fewer_labels_than_weights(n_labels, warned):
     X, _, y = make_table(0, n_labels=n_labels)
     model = SFRRegressor(n_rules=5, random_state=0).fit(X, y).model_
     said = f"{n_labels} labels determine 20 weights"
-    assert any(note.startswith(said) for note in notes_of_page(render(model))) == warned
+    page = json.loads(re.search(r'id="model">(.*?)</script>', render(model))[1])
+    assert any(note.startswith(said) for note in page["caveats"]) == warned
 
 
 def test_notes_tell_what_is_wrong_with_the_data(trained):
@@ -363,8 +469,8 @@ LOSSES = Faults(absences=[Absence("site-1", 4, 6)], loss=0.1, seed=2)
         (SFRRegressor(engine=InProcess(topology="erdos-renyi"), n_agents=4), True),
         (SFRRegressor(engine=InProcess(topology=[("site-0", "site-1"), ("site-0", "site-2")], faults=LOSSES)), False),
         (SFRRegressor(tune="loo", uncertainty=True), False),
-        (AutoSFRRegressor(n_models=2, unlabeled=None), False),
-        (AutoSFRRegressor(n_models=1, tune=None, uncertainty=False, solver="conjugate"), True),
+        (AutoSFRRegressor(ensemble=Ensemble(n_models=2), unlabeled=None), False),
+        (AutoSFRRegressor(ensemble=Ensemble(n_models=1), tune=None, uncertainty=False, solver="conjugate"), True),
     ],
     ids=lambda value: re.sub(r" at 0x\w+", "", re.sub(r"\s+", " ", repr(value))),
 )
@@ -381,9 +487,21 @@ def test_the_code_to_reproduce_trains_the_same_model(estimator, split, tmp_path)
         exec(code, namespace)
         np.testing.assert_array_equal(namespace["model"].predict(X), model.predict(X))
         defaults = clone(estimator).set_params(random_state=5)
-        given = [name for name in signature(type(estimator)).parameters if f"    {name}=" in code]
+        given = [name for name in signature(type(estimator)).parameters if re.search(rf"[( ]{name}=", code)]
         for name in given:  # what is written is not the default
             assert repr(getattr(defaults, name)) != repr(signature(type(estimator)).parameters[name].default), name
+
+
+@pytest.mark.parametrize(
+    "teacher", [None, AutoSFRRegressor(ensemble=Ensemble(n_models=1, effects=None)), SFRRegressor(ridge=0.5)]
+)
+def test_the_code_to_reproduce_short_rules_trains_them(teacher):
+    X, _, y = make_table(1)
+    estimator = dsfr.RuleRegressor(max_rules=3, teacher=teacher, edits={"x0": {"slope": "+"}}, random_state=0)
+    model = estimator.fit(X, y).model_
+    namespace = {"X": X, "y": y}
+    exec(reproduction_of(model), namespace)
+    np.testing.assert_array_equal(namespace["model"].predict(X), model.predict(X))
 
 
 def test_a_random_state_that_was_drawn_can_be_reproduced():
@@ -406,7 +524,7 @@ def test_a_person_would_write_the_code_to_reproduce():
         ").fit(X, y, agents=owners)"
     )
     assert reproduction_of(SFRRegressor(solver="conjugate", random_state=1).fit(X, y).model_) == (
-        "from dsfr import SFRRegressor\n\nmodel = SFRRegressor(\n    random_state=1,\n).fit(X, y)"
+        "from dsfr import SFRRegressor\n\nmodel = SFRRegressor(random_state=1).fit(X, y)"
     )
 
 
@@ -506,7 +624,7 @@ def test_unknown_inputs_are_predicted_as_missing_values_are(browser, tmp_path, k
     gaps[0], gaps[1] = True, False
     rows = np.where(gaps, np.nan, X)
     sent = [[None if np.isnan(value) else value for value in row] for row in rows.tolist()]
-    found = page.execute_script("return arguments[0].map((row) => predictExpected(model, row))", sent)
+    found = page.execute_script("return arguments[0].map((row) => predict(model, row))", sent)
     scale = np.ptp(model.predict(X))
     np.testing.assert_allclose(found, model.predict(rows), atol=1e-9 * scale)
     if model.mixture.scores is not None:

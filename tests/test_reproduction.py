@@ -164,6 +164,7 @@ def test_the_report_of_a_quick_run_is_complete(invented, tmp_path):
     assert "nan" not in re.sub(r"<img[^>]*>", "", page).lower().split()
 
 
+@pytest.mark.slow
 def test_rendering_does_not_change_results(invented, tmp_path):
     before = {path.name: path.read_bytes() for path in invented.iterdir()}
     result = CliRunner().invoke(main, ["reproduce", "--render", "-o", str(invented), "--report", str(tmp_path)])

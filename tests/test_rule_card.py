@@ -55,6 +55,18 @@ def test_the_text_of_any_rules_predicts_what_they_predict(seed, n_rules, feature
     np.testing.assert_allclose(read, card.predictor.predict(X), rtol=1e-9, atol=1e-9 * scale)
 
 
+@given(seeds, st.integers(1, 9))
+def test_distinguishability_is_that_of_the_most_similar_terms(seed, n_rules):
+    card = random_card(seed, n_rules, ["a", "b"])
+    assert 0.0 <= card.distinguishability() <= 1.0
+    assert card.distinguishability() == card.complexity()["distinguishability"]
+    rules = rules_of([{0: (None, (4.0, 6.0))}, {0: ((4.0, 6.0), None)}], 1)
+    predictor = as_predictor(rules, np.zeros(4), np.full(2, 0.5), Ranges(np.zeros(1), np.full(1, 10.0)))
+    two = Card(predictor, ("a",), "y", (("low", "high"),), (0.0, 0.0))
+    # Two sets of area 5 that share a triangle of area 0.5.
+    assert two.distinguishability() == pytest.approx(1 - 0.5 / 9.5, abs=1e-3)
+
+
 @given(seeds, st.integers(1, 12))
 def test_strengths_of_any_tree_sum_to_one_everywhere(seed, n_rules):
     rng = np.random.default_rng(seed)
@@ -189,7 +201,7 @@ def test_names_are_quoted_only_where_needed():
         ({"tolerance": -1.0}, "tolerance=-1.0 must be"),
         ({"teacher": SFRRegressor(n_agents=3)}, "teacher has n_agents=3: give n_agents to RuleRegressor"),
         ({"teacher": "auto"}, "teacher='auto' must be an AutoSFRRegressor"),
-        ({"edits": {"nobody": {}}}, "edits names the feature 'nobody', which is not there; there are x0, x1"),
+        ({"edits": {"nobody": {}}}, "edits: there is no feature 'nobody'; there are x0, x1"),
         ({"edits": {"x0": {"slope": "up"}}}, r"edits\['x0'\]: slope='up' must be"),
         ({"edits": {"x0": {"thresholds": [[2, 1]]}}}, "must ascend"),
         ({"edits": {"x0": {"color": 1}}}, "'color' is not known"),

@@ -16,10 +16,24 @@ PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
 FOLDERS = ("benchmarks/results", "experiments")
 
 
+def on_config(config):
+    """Every decision is in the navigation, under its title."""
+    decisions = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    for entry in config["nav"]:
+        if "Decisions" in entry:
+            entry["Decisions"] += [{_title(path): f"adr/{path.name}"} for path in decisions]
+    return config
+
+
+def _title(path):
+    """The first heading of a page, without its number."""
+    return re.sub(r"^#\s*(\d+[.:]?\s*)?", "", path.read_text().splitlines()[0]).strip()
+
+
 def on_files(files, config):
     """Add what lies outside the folder of documents at the path it has in the repository, and run the gallery."""
     add = [File.generated(config, "index.md", content=_home())]
-    add += [File.generated(config, name, abs_src_path=str(ROOT / name)) for name in (*PAGES, "LICENSE")]
+    add += [File.generated(config, name, abs_src_path=str(ROOT / name)) for name in (*PAGES, "LICENSE", "CITATION.cff")]
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).iterdir()):
             if path.is_file():

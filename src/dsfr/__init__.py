@@ -5,7 +5,7 @@ Readable fuzzy-rule models from few labels and many unlabelled rows, on data tha
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from dsfr.core.consensus.admm import RoundInfo as RoundInfo
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dsfr.estimators import SFRRegressor as SFRRegressor
     from dsfr.estimators.metrics import nrmse as nrmse
     from dsfr.estimators.metrics import nrmse_scorer as nrmse_scorer
+    from dsfr.estimators.model_selection import LabeledKFold as LabeledKFold
     from dsfr.io import Scan as Scan
     from dsfr.io import scan as scan
     from dsfr.model.file import ModelFileError as ModelFileError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from dsfr.training import TASKS as TASKS
     from dsfr.training import Conjugate as Conjugate
     from dsfr.training import Decentralized as Decentralized
+    from dsfr.training import Ensemble as Ensemble
     from dsfr.training import FewRounds as FewRounds
     from dsfr.training import FuzzyRules as FuzzyRules
     from dsfr.training import Graph as Graph
@@ -58,6 +60,7 @@ _HOME = {
     "Dask": "dsfr.estimators",
     "DaskEngine": "dsfr.engines.dask.engine",
     "Decentralized": "dsfr.training",
+    "Ensemble": "dsfr.training",
     "Faults": "dsfr.engines",
     "FewRounds": "dsfr.training",
     "FuzzyRules": "dsfr.training",
@@ -65,6 +68,7 @@ _HOME = {
     "ICR": "dsfr.training",
     "InProcess": "dsfr.estimators",
     "InProcessEngine": "dsfr.engines",
+    "LabeledKFold": "dsfr.estimators.model_selection",
     "LapWNNRegressor": "dsfr.estimators",
     "MPIEngine": "dsfr.engines.mpi.engine",
     "MPIGossipEngine": "dsfr.engines.mpi.gossip",

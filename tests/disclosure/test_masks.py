@@ -89,6 +89,7 @@ def masked_engine(shards, policy=None):
     return protect(InProcessEngine(shards, tasks, serialize=True), policy=policy is not None, masked=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     seed=st.integers(0, 1000),

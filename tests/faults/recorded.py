@@ -64,6 +64,10 @@ EVERY_KIND = [
     {"solver": "sums", "gaps": 0.2, "scaling": RangeScaling(lower=(-9.0,) * 2, upper=(9.0,) * 2)},
     {"solver": "sums", "gaps": 0.2, "n_features": MOST_CORRELATED + 1},
     {**EFFECTS, "gaps": 0.2, "student": {"max_rules": 2}},
+    {"solver": "few-rounds", "weighted": True},
+    {**EFFECTS, "student": {"max_rules": 3}, "weighted": True},
+    {**EFFECTS, "target": "log", "n_models": 0, "effects": "single", "student": {"max_rules": 2}},
+    {"tune": "evidence", "target": "log", "membership": "bell", "repeated": True},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6
@@ -92,7 +96,8 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     owners = np.arange(len(y)) % 3
     if told.pop("repeated", False):
         X, y, owners = with_repetitions(X, y, owners)
-    shards = make_shards(X, y, owners)
+    weights = np.arange(1.0, len(y) + 1.0) / len(y) if told.pop("weighted", False) else None
+    shards = make_shards(X, y, owners, weights)
 
     def recorded(name, task):
         def run(shard, memory, broadcast):

@@ -67,6 +67,7 @@ def disturbed(name, folder, whole, tmp_path, signals, n):
         yield Case(COMMANDS[name], str(place), int(rng.integers(1, calls)), signals[number % len(signals)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fit", "predict"])
 def test_files_are_old_or_new_and_whole(folder, whole, tmp_path, record_property, name):
     cases = list(disturbed(name, folder, whole, tmp_path, SIGNALS, n_cases(30)))
@@ -87,6 +88,7 @@ def how_it_ended(case, ended):
     return "ended"
 
 
+@pytest.mark.slow
 def test_a_killed_training_resumes_to_the_same_bits(folder, whole, tmp_path, record_property):
     cases = list(disturbed("resume", folder, whole, tmp_path, SIGNALS[:1], n_cases(12)))
     killed = run_cases(cases)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dsfr
-from dsfr import AutoSFRRegressor, ModelFileError, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, ModelFileError, SFRRegressor
 from dsfr.storage.bundles import BundleError, check_bundle, from_bytes, to_bytes
 from tests.faults.cases import n_cases, random_of, record
 from tests.tables import make_table
@@ -20,7 +20,7 @@ def files(tmp_path_factory):
     """Bytes of a model, and of an average of models."""
     folder = tmp_path_factory.mktemp("models")
     single = SFRRegressor(n_rules=3, random_state=0).fit(X, y)
-    average = AutoSFRRegressor(n_models=2, random_state=0).fit(X, y)
+    average = AutoSFRRegressor(ensemble=Ensemble(n_models=2), random_state=0).fit(X, y)
     return [model.save(folder / "model.dsfr").read_bytes() for model in (single, average)]
 
 

@@ -75,6 +75,7 @@ main(["predict", "m.dsfr", "rows.csv", "-o", "out.csv"])
 """
 
 
+@pytest.mark.slow
 def test_locales_do_not_change_a_byte(tmp_path, record_property):
     text = write_rows(tmp_path / "rows.csv").read_text().replace("a,b,c,y", "größe,Iı,c,y", 1)
     results = []
@@ -93,6 +94,7 @@ def test_locales_do_not_change_a_byte(tmp_path, record_property):
 N_COLUMNS = 10_000
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns(tmp_path):
     rng = np.random.default_rng(0)
     values = rng.uniform(-1.0, 1.0, (30, N_COLUMNS)).round(3)
@@ -110,10 +112,11 @@ def test_ten_thousand_columns(tmp_path):
     assert first.startswith(lines[1] + ",")
 
 
+@pytest.mark.slow
 def test_a_thousand_agents(tmp_path):
     write_rows(tmp_path / "rows.csv", n_rows=3000)
     out = tmp_path / "m.dsfr"
-    fit = ["fit", tmp_path / "rows.csv", "--target", "y", "--solver", "sums", "--tol", "0.01", "-o", out]
+    fit = ["fit", tmp_path / "rows.csv", "--target", "y", "--method", "sfr-icr", "--tol", "0.01", "-o", out]
     assert run(*fit, "--agents", 1000).exit_code == 0
     many = dsfr.load(out)
     assert many.training["n_agents"] == 1000

@@ -105,6 +105,7 @@ def test_kits_keep_keys_private_and_replace_lax_defaults(place):
     assert not list((folder / "project").rglob("client.key"))
 
 
+@pytest.mark.slow
 def test_five_owners_train_over_nvflare(place):
     folder, X, y = place
     fit = ["fit", "--kit", "lead@coord.org", "--roster", "roster.toml", *FIT, "--rules", "3", "--timeout", "90"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble
 from tests.tables import make_settings, make_table
 
 seeds = st.integers(0, 10_000)
@@ -40,7 +40,7 @@ def test_more_models_than_can_be_solved_are_refused_before_the_first():
     with pytest.raises(
         ValueError, match=r"81920 weights .* Lower n_models=25 \(every second model has twice the rules"
     ):
-        AutoSFRRegressor(n_models=25).fit(X, y)
+        AutoSFRRegressor(ensemble=Ensemble(n_models=25)).fit(X, y)
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 5])
@@ -78,6 +78,8 @@ def test_irrelevant_features_are_remembered_as_wide_as_they_are(tmp_path, n_mode
     rng = np.random.default_rng(0)
     X = rng.random((600, 10))  # Friedman's function depends on the first five
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    model = dsfr.load(AutoSFRRegressor(n_models=n_models, random_state=0).fit(X, y).save(tmp_path / "m.dsfr"))
+    model = dsfr.load(
+        AutoSFRRegressor(ensemble=Ensemble(n_models=n_models), random_state=0).fit(X, y).save(tmp_path / "m.dsfr")
+    )
     remembered = model.rule_base.synthetic_rows().std(axis=0)
     np.testing.assert_allclose(remembered, X.std(axis=0), rtol=0.15)

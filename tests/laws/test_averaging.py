@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, SFRRegressor, load
+from dsfr import AutoSFRRegressor, Ensemble, SFRRegressor, load
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
@@ -129,7 +129,7 @@ def test_limits_cost_a_linear_target_next_to_nothing(seed):
     X = rng.normal(size=(500, 4))
     truth = X @ rng.normal(size=4)
     y = np.where(np.arange(500) < 50, truth, np.nan)
-    model = AutoSFRRegressor(n_models=2, random_state=seed).fit(X, y)
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=2), random_state=seed).fit(X, y)
     assert dsfr.nrmse(truth, model.predict(X)) < 0.01
 
 
@@ -235,6 +235,7 @@ def test_shares_sum_to_one_and_predictions_are_their_average():
         assert told["agreement"] == pytest.approx(1.0 - np.var(gap) / np.var(average), abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(seeds)
 def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
@@ -266,7 +267,7 @@ def test_leave_one_out_tuning_tells_the_error_of_real_refits(seed):
 def test_one_odd_label_does_not_make_intervals_coarse(odd):
     X, _, y = make_table(3, n_rows=300, n_labels=60)
     y[int(np.flatnonzero(~np.isnan(y))[0])] = odd * np.nanstd(y)
-    model = AutoSFRRegressor(n_models=2, random_state=0)
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=2), random_state=0)
     errors = []
 
     class Overheard(InProcessEngine):
@@ -288,7 +289,7 @@ def test_one_odd_label_does_not_make_intervals_coarse(odd):
 
 def test_a_saved_average_predicts_the_same_bits(tmp_path):
     X, _, y = make_table(5)
-    model = AutoSFRRegressor(n_models=3, random_state=0).fit(X, y)
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=3), random_state=0).fit(X, y)
     loaded = load(model.save(tmp_path / "model.dsfr"))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.deviations(X), model.predict(X, return_std=True)[1])

@@ -67,6 +67,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     seeds,

@@ -169,6 +169,7 @@ PLAIN_AND_ACCELERATED = [
 ]
 
 
+@pytest.mark.slow
 @given(seeds, hyperparameters, st.sampled_from(PLAIN_AND_ACCELERATED))
 def test_the_order_of_agents_does_not_matter(seed, hyper, solvers):
     """Centers of the plain iteration, and weights given the centers; sums in another order round differently.

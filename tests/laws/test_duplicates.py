@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
 
 import dsfr
-from dsfr import AutoSFRRegressor, InProcess
+from dsfr import AutoSFRRegressor, Ensemble, InProcess
 from dsfr.core.arrays import SUM_ROWS
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, Settings, make_shards, train
@@ -48,6 +48,7 @@ def outcome(training):
     return np.concatenate([array.ravel() for array in arrays])
 
 
+@pytest.mark.slow
 @given(seeds, told, st.integers(2, 4), st.integers(1, 3))
 @settings(max_examples=20)
 def test_duplicates_at_their_owner_change_nothing_to_the_last_bit(seed, told, most, n_agents):
@@ -81,6 +82,7 @@ def test_labelled_rows_with_tiny_noise_change_nothing_either(seed, told, power, 
     assert repeated.n_duplicates == len(labeled)
 
 
+@pytest.mark.slow
 @given(seeds, told, st.integers(1, 20))
 @settings(max_examples=20)
 def test_a_row_that_two_owners_hold_is_as_if_one_of_them_held_it(seed, told, n_shared):
@@ -170,7 +172,7 @@ def test_what_one_training_has_found_is_forgotten_by_the_next():
 def test_a_table_joined_with_itself_gives_the_same_model_over_owners(topology):
     X, _, y = make_table(5, n_rows=90, n_labels=40)
     owners = owners_of(5, len(y), 3)
-    told = {"n_models": 2, "engine": InProcess(topology=topology), "random_state": 0}
+    told = {"ensemble": Ensemble(n_models=2), "engine": InProcess(topology=topology), "random_state": 0}
     once = AutoSFRRegressor(**told).fit(X, y, agents=owners)
     with pytest.warns(UserWarning, match="90 of 180 rows are duplicates"):
         joined = AutoSFRRegressor(**told).fit(np.r_[X, X], np.r_[y, y], agents=np.r_[owners, owners])
@@ -182,7 +184,7 @@ def test_a_table_joined_with_itself_gives_the_same_model_over_owners(topology):
 def test_duplicates_that_stream_from_files_count_once(tmp_path):
     X, _, y = make_table(6, n_rows=80, n_labels=30)
     folder = write_files(tmp_path / "table", np.r_[X, X], np.r_[y, y])
-    told = {"n_models": 2, "random_state": 0}
+    told = {"ensemble": Ensemble(n_models=2), "random_state": 0}
     with pytest.warns(UserWarning, match="80 of 160 rows are duplicates"):
         streamed = AutoSFRRegressor(**told).fit(dsfr.scan(folder, target="y"))
     once = AutoSFRRegressor(**told).fit(X, y)

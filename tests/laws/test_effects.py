@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import AutoSFRRegressor, load
+from dsfr import AutoSFRRegressor, Ensemble, load
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
@@ -125,8 +125,8 @@ def test_effects_alone_learn_curves_that_clusters_cannot(effects):
     X, truth, y = additive_table(0)
     hidden = np.isnan(y)
     errors = [
-        np.mean((AutoSFRRegressor(random_state=0, **told).fit(X, y).predict(X) - truth)[hidden] ** 2)
-        for told in ({"n_models": 0, "effects": effects}, {"effects": None})
+        np.mean((AutoSFRRegressor(ensemble=ensemble, random_state=0).fit(X, y).predict(X) - truth)[hidden] ** 2)
+        for ensemble in (Ensemble(n_models=0, effects=effects), Ensemble(effects=None))
     ]
     assert errors[0] < 0.7 * errors[1]
 
@@ -136,7 +136,8 @@ def test_effects_alone_learn_curves_that_clusters_cannot(effects):
 def test_effects_of_agents_are_those_of_the_pooled_rows(effects, n_agents):
     X, _, y = additive_table(3)
     pooled, shared = (
-        AutoSFRRegressor(n_models=0, effects=effects, random_state=0, n_agents=n).fit(X, y) for n in (1, n_agents)
+        AutoSFRRegressor(ensemble=Ensemble(n_models=0, effects=effects), random_state=0, n_agents=n).fit(X, y)
+        for n in (1, n_agents)
     )
     np.testing.assert_allclose(shared.predict(X), pooled.predict(X), atol=1e-6 * np.nanstd(y))
 
@@ -152,7 +153,7 @@ def test_effects_are_saved_to_the_bit(tmp_path):
 @pytest.mark.parametrize("cap", [0.3, 0.5, 1.0])
 def test_no_sum_over_labels_has_more_weights_than_allowed(cap):
     X, _, y = additive_table(5)
-    model = AutoSFRRegressor(max_weights_per_label=cap, random_state=0).fit(X, y)
+    model = AutoSFRRegressor(ensemble=Ensemble(max_weights_per_label=cap), random_state=0).fit(X, y)
     assert all(len(member.predictor.weights) <= cap * 50 for member in model.model_.members)
     assert np.isfinite(model.predict(X)).all()
 
@@ -160,7 +161,7 @@ def test_no_sum_over_labels_has_more_weights_than_allowed(cap):
 def test_a_cap_that_nothing_fits_is_refused():
     X, _, y = additive_table(6)
     with pytest.raises(ValueError, match=r"max_weights_per_label=0\.05 allows 2 weights for 50 labels"):
-        AutoSFRRegressor(max_weights_per_label=0.05).fit(X, y)
+        AutoSFRRegressor(ensemble=Ensemble(max_weights_per_label=0.05)).fit(X, y)
 
 
 def test_intervals_are_wider_where_no_row_is():

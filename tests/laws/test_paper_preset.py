@@ -213,6 +213,7 @@ def test_the_paper_needs_every_agent_in_every_round():
         SFRRegressor.paper(engine=InProcess(faults=absent), random_state=0).fit(X, y, agents=owners)
 
 
+@pytest.mark.slow
 def test_eq_37_as_printed_has_another_fixed_point_and_diverges_for_a_small_ridge():
     X, _, y = make_table(0)
     owners = owners_of(0, len(y), 3)

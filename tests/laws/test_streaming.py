@@ -103,7 +103,7 @@ def test_streamed_equals_in_memory(tmp_path_factory, seed, unlabeled, solver, n_
 def test_the_automatic_mode_streams_too(tmp_path, n_agents, tune):
     X, _, y = make_table(4, n_rows=120, n_labels=40)
     folder = write_files(tmp_path / "table", X, y)
-    told = {"n_models": 3, "tune": tune, "n_agents": n_agents, "random_state": 0}
+    told = {"ensemble": dsfr.Ensemble(n_models=3), "tune": tune, "n_agents": n_agents, "random_state": 0}
     streamed = dsfr.AutoSFRRegressor(**told).fit(streamed_rows(folder, target="y"))
     in_memory = dsfr.AutoSFRRegressor(**told).fit(X, y)
     np.testing.assert_array_equal(streamed.predict(dsfr.scan(folder)), in_memory.predict(X))
@@ -283,6 +283,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="resident memory is counted in kilobytes on Linux")
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     """Four times the rows, the same peak: a copy of the longer table alone would take 80 MB."""

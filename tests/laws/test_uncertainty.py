@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import AutoSFRRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, SFRRegressor
 from dsfr.core.prediction.mixture import Scores
 from tests.tables import make_table, owners_of, train_on
 
@@ -31,7 +31,7 @@ def test_deviations_are_those_of_the_gaussian_posterior(seed, ridge):
 def test_deviations_are_in_the_units_of_any_target(unit):
     X, _, y = make_table(0)
     expected, found = (
-        AutoSFRRegressor(n_models=2, random_state=0).fit(X, scale * y).predict(X, return_std=True)[1]
+        AutoSFRRegressor(ensemble=Ensemble(n_models=2), random_state=0).fit(X, scale * y).predict(X, return_std=True)[1]
         for scale in (1.0, unit)
     )
     np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
@@ -41,7 +41,9 @@ def test_intervals_hold_about_as_many_targets_as_they_aim_at():
     held = []
     for seed in range(12):
         X, truth, y = make_table(seed, n_rows=600, n_labels=80, noise=8.0)
-        model = AutoSFRRegressor(n_models=2, random_state=seed).fit(X, y, agents=owners_of(seed, len(y), 4))
+        model = AutoSFRRegressor(ensemble=Ensemble(n_models=2), random_state=seed).fit(
+            X, y, agents=owners_of(seed, len(y), 4)
+        )
         low, high = model.predict_interval(X, coverage=0.8)
         hidden = np.isnan(y)
         held.append(np.mean((truth >= low)[hidden] & (truth <= high)[hidden]))
@@ -66,7 +68,7 @@ def test_what_a_model_does_not_know_is_said(tmp_path):
         model.predict(X, return_std=True)
     with pytest.raises(ValueError, match="train it with uncertainty=True"):
         model.predict_interval(X)
-    sure = AutoSFRRegressor(n_models=2, random_state=0).fit(X, y)
+    sure = AutoSFRRegressor(ensemble=Ensemble(n_models=2), random_state=0).fit(X, y)
     for coverage in (0.0, 1.0, -1, "much"):
         with pytest.raises(ValueError, match="must be a number between 0 and 1"):
             sure.predict_interval(X, coverage=coverage)

@@ -23,8 +23,8 @@ class Plain:
     def features(self, X):
         return X
 
-    def sums(self, X, y, ranges, *, fast):
-        return FeatureSums.of(X, y, self, ranges)
+    def sums(self, X, y, ranges, weights=None, *, fast):
+        return FeatureSums.of(X, y, self, ranges, weights)
 
 
 def problem(seed, n=25, p=6, noise=0.3, penalty=True):

@@ -1,11 +1,12 @@
 """The command line: commands read, call, write and print; each imports only what it needs."""
 
-from dsfr.cli import explaining, federation, paper, planning, predicting, reporting, training
+from dsfr.cli import demo, explaining, federation, paper, planning, predicting, reporting, training
 from dsfr.cli.group import main
 from dsfr.cli.training import METHOD_NAMES
 
 __all__ = [
     "METHOD_NAMES",
+    "demo",
     "explaining",
     "federation",
     "main",

@@ -135,22 +135,37 @@ def _introduction(model: Any, explained: Any, all_models: bool) -> str:
 def _about_models(models: list[dict[str, float]], all_models: bool) -> str:
     models = [model for model in models if model["share"] > 0]
     ruled = [model for model in models if model["n_rules"] > 0]
-    least = min(model["agreement"] for model in models)
     kinds = [
         f"{len(ruled)} rule base{'s' if len(ruled) > 1 else ''}",
         f"{len(models) - len(ruled)} sum{'s' if len(models) - len(ruled) > 1 else ''} of effects",
     ]
     named = kinds[: 1 if len(ruled) == len(models) else 2][0 if ruled else 1 :]
     average = f"The model is the average of {' and '.join(named)}"
-    every = f"Each explains at least {least:.1%} of how the average varies over the training rows."
     if not ruled:
-        return f"{average}. {every}"
+        return f"{average}. {_agreement(models)}"
     strongest = max(ruled, key=lambda model: model["share"])
     shown = "Shown are the rules of all, the strongest first" if all_models else "Shown are the rules of the strongest"
     return (
-        f"{average}. {shown}, with a share of {strongest['share']:.0%}; it explains {strongest['agreement']:.1%} of "
-        f"how the average varies. {every}"
+        f"{average}. {shown}, with a share of {strongest['share']:.0%}; {_explained(strongest)}. {_agreement(models)}"
     )
+
+
+def _explained(model: dict[str, float]) -> str:
+    """How well one member stands for the average; an agreement below 0 is no share of anything."""
+    part = model["agreement"]
+    if part is None:  # its rules were simplified after it was measured
+        return "how well it stands for the average was not measured after simplifying"
+    if part <= 0.0:
+        return "alone it predicts the average worse than a constant, so read the rules of all (--all-models)"
+    return f"it explains {part:.1%} of how the average varies"
+
+
+def _agreement(models: list[dict[str, float]]) -> str:
+    parts = [model["agreement"] for model in models]
+    known = [part for part in parts if part is not None and part > 0.0]
+    if len(known) < len(parts):
+        return "Rules of single members are parts of the average and should not be read alone."
+    return f"Each explains at least {min(known):.1%} of how the average varies over the training rows."
 
 
 def _matrix_of(data: str, model: Any, delimiter: str) -> Any:

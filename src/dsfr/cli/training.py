@@ -1,4 +1,4 @@
-"""Commands that make a model: demo, fit."""
+"""The command that makes a model: fit."""
 
 from __future__ import annotations
 
@@ -41,36 +41,6 @@ OPTION_GROUPS = {
     "Output": ("output", "tensorboard"),
 }
 """Options of ``dsfr fit`` as its help shows them."""
-
-
-@main.command(epilog=examples("dsfr demo", "dsfr demo --seed 7 -o my-demo.dsfr"))
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of folds, labels and fits."
-)
-@click.option("-o", "--output", default="demo.dsfr", show_default=True, help="Where the model goes.")
-def demo(seed: int, output: str) -> None:
-    """Compare the paper's five methods on a bundled table, and explain the resulting model."""
-    from dsfr.cli.console import count_steps, show_table
-    from dsfr.paper.demo import LABELS_PER_AGENT, N_AGENTS, N_FITS, N_FOLDS, compare, summarize, train_model
-    from dsfr.storage.atomic import check_writable
-
-    check_writable(output)
-    with count_steps("fitting five methods", N_FITS) as step:
-        fits = compare(seed, step)
-    header = ["method", "NRMSE", "seconds", f"NRMSE, {N_AGENTS} agents", "seconds", "rounds", "kB sent"]
-    n_labels = N_AGENTS * LABELS_PER_AGENT
-    show_table(
-        f"Diabetes (442 rows, 10 features): {n_labels} labels, centralised and over {N_AGENTS} agents",
-        header,
-        summarize(fits),
-        caption=f"Test NRMSE, mean ± deviation over {N_FOLDS} folds (1 = predicting the mean); seed {seed}, default "
-        "settings, nothing tuned. FR has every label.",
-    )
-    model = train_model(seed)
-    click.echo(f"\nThe rules that {N_AGENTS} agents agreed on (SFR-ICR, {LABELS_PER_AGENT} labels each):\n")
-    click.echo(model.explain())
-    click.echo(f"\nModel file: {model.save(output).resolve()}")
-    click.echo(f"Next: dsfr explain {output}, or dsfr report {output} -o report.html")
 
 
 @main.command(
@@ -223,6 +193,7 @@ def _check_table(data: str, output: str) -> None:
 
 def _report_fit(outcome: Any, output: str) -> None:
     from dsfr.cli.console import show_ledger, show_table
+    from dsfr.pipeline.left_out import gain_of_unlabeled
 
     training = outcome.model.training
     rows = [
@@ -232,9 +203,12 @@ def _report_fit(outcome: Any, output: str) -> None:
         ["rounds", f"{training['rounds']} ({training['bytes'] / 1e3:.1f} kB sent)"],
         ["ended", str(training["termination"])],
         *([f"tuned {name}", f"{value:.3g}"] for name, value in training.get("tuned", {}).items()),
+        *_left_out_rows(outcome),
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
+    if outcome.alone is not None:
+        click.echo(gain_of_unlabeled(outcome.left_out, outcome.alone))
     if outcome.model.is_student:
         click.echo(f"\n{outcome.model.explain()}")
     if "models" in training:
@@ -247,6 +221,19 @@ def _report_fit(outcome: Any, output: str) -> None:
         )
     if training["n_agents"] > 1:
         show_ledger(outcome.ledger)
+
+
+def _left_out_rows(outcome: Any) -> list[list[str]]:
+    """Leave-one-out error with its standard error, as a part of the labels' deviation where that is known."""
+    from dsfr.core.explain.words import readable
+
+    found = outcome.left_out
+    if found is None:
+        return []
+    if outcome.spread is None:
+        return [["RMSE, leave-one-out", f"{readable(found.error)} ± {readable(found.standard_error)}"]]
+    error, standard_error = found.error / outcome.spread, found.standard_error / outcome.spread
+    return [["NRMSE, leave-one-out", f"{error:.4f} ± {standard_error:.4f}"]]
 
 
 def _models(models: list[dict[str, float]]) -> list[list[str]]:

@@ -173,6 +173,11 @@ def _no_task(shard: Any, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bun
 
 def _stated_labels(policy: Policy, shard: Any) -> int:
     """Labels of an owner in whole multiples of the smallest number, if it has enough rows and labels."""
+    if shard.has_weights:
+        raise PolicyError(
+            "the fit is refused by policy rule 'weights': labels have weights, and a sum in which one label weighs "
+            "more than all others is that label. Leave out sample_weight"
+        )
     if shard.n_samples < policy.min_rows:
         raise PolicyError(
             f"the fit is refused by policy rule 'rows': {shard.n_samples} own rows, and min_rows is {policy.min_rows}"

@@ -75,6 +75,7 @@ TABLE: dict[str, TaskRules] = {
     "left_out_errors": _FACTORS,
     "stack": _FACTORS,
     "score": _FACTORS,
+    "original_errors": _FACTORS,
     "dfcm_round": _SINGLE,
     "dicr_round": _refused("it sends the weights of one owner"),
     "feature_extremes": _EXTREMES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,7 @@ class RoundTraffic:
         return cls(by_agent, int(messages.sum()), int(received.sum()), int(sent.sum()))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Entry:
     """Traffic of one task. Bytes count the numbers themselves, without names, framing or encryption."""
 
@@ -105,7 +106,7 @@ class Entry:
         return (self.task, self.verb, *totals, self.agents)
 
 
-@dataclass(slots=True)
+@dataclass
 class Ledger:
     """Entries in the order in which tasks first ran."""
 
@@ -114,6 +115,14 @@ class Ledger:
     entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
     seconds: float = 0.0
     """Simulated time that messages took; 0 on engines that do not simulate it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Files of estimators (skops) hold dictionaries with text as keys alone: entries know their task and verb.
+        return {"names": tuple(self.names), "entries": list(self.entries.values()), "seconds": self.seconds}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.names, self.seconds = state["names"], state["seconds"]
+        self.entries = {(entry.task, entry.verb): entry for entry in state["entries"]}
 
     def entry(self, task: str, verb: str) -> Entry:
         """The entry of a task; a new one if there is none."""

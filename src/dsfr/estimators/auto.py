@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dsfr.estimators.engines import EngineChoice
 from dsfr.estimators.sfr import SFRRegressor
-from dsfr.training import ICR, FuzzyRules, Sums
+from dsfr.training import ICR, Ensemble, FuzzyRules, Sums
 from dsfr.training.component import Component
 from dsfr.training.penalties import UnlabeledPenalty
 from dsfr.training.scaling.scalings import Scaling
@@ -24,34 +24,24 @@ class AutoSFRRegressor(SFRRegressor):
     ----------
     n_rules : int, default=5
         Smallest number of rules that is tried.
-    n_models : int or "auto", default="auto"
-        Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
-        different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
-        its chance variation) or are stacked on leave-one-out predictions (``tune="loo"``). "auto" takes three numbers
-        of rules, and more while they help. `explain` shows the strongest. 1 gives a single rule base, 0 effects
-        alone.
+    ensemble : Ensemble or "auto", default="auto"
+        Which models are averaged: number of rule bases, relevance of features, effects of single features and pairs,
+        most weights for each label; see `Ensemble`. ``Ensemble(n_models=1)`` gives a single rule base.
     rules : FuzzyRules or {"auto", "gaussian"}, default="auto"
         "auto": ``FuzzyRules(width_scale=1.5, firing="mean")``.
-    relevance : {"evidence", "slopes", None}, default="evidence"
-        "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
-        trained three times for that. "evidence" does so by the evidence for curvature along each feature, in one
-        more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
-        differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
-    effects : {"auto", "pairs", "single", None}, default="auto"
-        Average rule bases with sums of effects: "single" adds a curve for each feature, on the scale of its quantiles
-        over all rows (rules with one condition); "pairs" adds a model with products of two features as well (rules with
-        two conditions). How relevant and how curved each feature is, the evidence decides. Shares are stacked on
-        leave-one-out predictions. None: rule bases alone. "auto": "pairs", or
-        None where ``n_models`` asks for a number of rule bases.
-    max_weights_per_label : float, default=None
-        Most weights that a sum over labels may determine, for each label: with more than a third, sums over labelled
-        rows nearly give the rows away. Members that need more get fewer rules, curves and products, or are left out.
     unlabeled : ICR, Graph, {"auto", "icr", "graph"} or None, default="auto"
         "auto": ``ICR(pairs="local")``.
     ridge : float, default=None
         As in `SFRRegressor`; a number needs ``tune=None``.
     tune : {"evidence", "loo", None}, default="evidence"
         As in `SFRRegressor`; several models need it.
+    target : {"auto", "log", None}, default="auto"
+        "auto": a positive target is learnt as its logarithm where that has clearly more evidence, with the Jacobian of
+        the transformation, and a smaller squared leave-one-out error on the target's own scale (members of effects
+        decide; without them targets are learnt as they are). Predictions are held at most one standard deviation
+        beyond the labels, at 0 where labels start near it, and within 0 and 1 where these are shares. "log": always
+        the logarithm. None: targets as they are, and predictions without limits. Predictions are means on the
+        target's own scale in any case.
     scaling : RangeScaling, RobustScaling or {"range", "robust"}, default="robust"
         As in `SFRRegressor`.
     uncertainty : bool, default=True
@@ -94,14 +84,12 @@ class AutoSFRRegressor(SFRRegressor):
         self,
         n_rules: int = 5,
         *,
-        n_models: int | str = "auto",
+        ensemble: str | Ensemble = "auto",
         rules: str | FuzzyRules = "auto",
-        relevance: str | None = "evidence",
-        effects: str | None = "auto",
-        max_weights_per_label: float | None = None,
         unlabeled: str | UnlabeledPenalty | None = "auto",
         ridge: float | None = None,
         tune: str | None = "evidence",
+        target: str | None = "auto",
         scaling: str | Scaling = "robust",
         uncertainty: bool = True,
         n_agents: int = 1,
@@ -126,7 +114,5 @@ class AutoSFRRegressor(SFRRegressor):
             on_round=on_round,
             random_state=random_state,
         )
-        self.n_models = n_models
-        self.relevance = relevance
-        self.effects = effects
-        self.max_weights_per_label = max_weights_per_label
+        self.ensemble = ensemble
+        self.target = target

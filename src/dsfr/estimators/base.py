@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
@@ -20,12 +19,17 @@ from dsfr.core.explain.card import Card
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
-from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_missing, is_scan
+from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_scan
 from dsfr.estimators.engines import Dask
-from dsfr.estimators.parameters import ComponentEstimator, drawn_state, training_seed
+from dsfr.estimators.label_weights import relative_weights, weighted_labels
+from dsfr.estimators.notebook import NotebookMixin
+from dsfr.estimators.owners import checked_owners
+from dsfr.estimators.parameters import drawn_state, training_seed
 from dsfr.estimators.predictions import Predictions
 from dsfr.estimators.training_warnings import training_warnings
-from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards
+from dsfr.estimators.tuning_record import tuning_record
+from dsfr.estimators.updates import LabelUpdates
+from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, mean_weight
 from dsfr.model.explanation import Explanation, PredictionExplanation
 from dsfr.model.model import Model
 from dsfr.model.record import record
@@ -34,15 +38,14 @@ from dsfr.training import TASKS, Settings, Training, make_shards, train
 from dsfr.training.completion import ScarceValuesError
 from dsfr.training.fit_report import FitReport, Stopwatch
 from dsfr.training.shard import Shard
-from dsfr.training.split import split_rows
 
 
-class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
+class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpdates):
     """A regressor whose rows may belong to several agents."""
 
     fit_report_: FitReport
 
-    def fit(self, X: Any, y: Any = None, agents: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, agents: Any = None, sample_weight: Any = None) -> Self:
         """Train on labelled and unlabelled rows.
 
         Parameters
@@ -54,25 +57,37 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
             Targets; NaN marks an unlabelled row. With ``engine="dask"``, X is a dask data frame and y a dask series.
         agents : array-like of shape (n,), default=None
             Who owns each row. Left out, rows are split at random over ``n_agents``.
+        sample_weight : array-like of shape (n,), default=None
+            How often the label of each row counts; a label of weight 0 is none. Rows without a label need a number
+            that is not used: clusters and penalties count every row once. Where labels choose (``tune``,
+            ``uncertainty``), weights are relative: they are divided by their mean. With ``engine="dask"``, a dask
+            series.
         """
         where = self.component("engine")
         self._random_state = drawn_state(self.random_state)
         if where.takes_dask_frames:
-            return self._fit_frames(where, X, y, agents)
+            return self._fit_frames(where, X, y, agents, sample_weight)
         if is_lazy(X):
             raise ValueError(f'X is a dask data frame: train with {type(self).__name__}(engine="dask")')
         watch = Stopwatch()
         with watch.stage("reading"):
-            settings, shards = self._scanned(X, y, agents) if is_scan(X) else self._checked(X, y, agents)
+            read = self._scanned if is_scan(X) else self._checked
+            settings, shards = read(X, y, agents, sample_weight)
         engine = where.engine(shards, watch.around(TASKS), settings.seed, gossip=settings.solver.gossips)
         return self._train_over(engine, settings, list(shards), watch)
 
-    def _fit_frames(self, where: Dask, X: Any, y: Any, agents: Any) -> Self:
+    def _fit_frames(self, where: Dask, X: Any, y: Any, agents: Any, sample_weight: Any) -> Self:
         if agents is not None:
             raise ValueError('agents does not go with engine="dask", whose partitions are the agents: leave it out')
-        shards = lazy_shards(X, y, checked_count(self.n_agents))
+        unit = 1.0
+        if sample_weight is not None and self._settings(0).takes_relative_weights:
+            unit = mean_weight(y, sample_weight, where.client)
+            sample_weight = sample_weight / unit
+        shards = lazy_shards(X, y, checked_count(self.n_agents), sample_weight)
         with lazy_engine(shards, where.client, where.policy) as engine:
-            return self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
+            self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
+        self._weight_unit = unit
+        return self
 
     def fit_over(
         self,
@@ -91,7 +106,7 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
         target_name : str, default="y"
             Name of the target.
         """
-        self._random_state, self._owners_given = drawn_state(self.random_state), True
+        self._random_state, self._owners_given, self._weight_unit = drawn_state(self.random_state), True, 1.0
         settings = self._settings(training_seed(self._random_state))
         self._take_names(feature_names, target_name)
         engine = make_engine(settings)
@@ -119,16 +134,33 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
         return train(engine, settings, self.on_round)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 on the labelled rows; rows with a NaN target do not count."""
-        y = column_or_1d(as_targets(y))
+        """R^2 on the labelled rows; rows with a NaN target or a weight of 0 do not count."""
         check_consistent_length(X, y, sample_weight)
+        y, weights = weighted_labels(column_or_1d(as_targets(y)), sample_weight)
         labeled = ~np.isnan(y)
-        if not labeled.any():
-            raise ValueError("score needs labelled rows: every target in y is NaN")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+        if labeled.sum() < 2:
+            raise ValueError(
+                f"score needs at least two labelled rows, got {labeled.sum()} of {len(y)}: in cross-validation take "
+                "cv=dsfr.LabeledKFold(), which has labelled rows in every test fold"
+            )
+        weight = None if weights is None else weights[labeled]
         predictions = np.asarray(self.predict(X))[labeled]
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of every feature in the variation that the model explains; they sum to 1 (0 for a constant model).
+
+        The mean square of what changes when a feature is held at its mean, over rows drawn from the model: no row is
+        permuted or asked for. ``model_.importances(X)`` takes rows of your own.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.importances(self._rows_of_model())
+
+    def _rows_of_model(self) -> Array | None:
+        """Rows drawn from another model, where this one does not know the distribution of rows."""
+        return None
 
     def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
         """The rules of the model in words and in the data's units; see `Model.explain`."""
@@ -160,16 +192,21 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
     def _settings(self, seed: int) -> Settings:
         raise NotImplementedError
 
-    def _checked(self, X: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+    def _checked(self, X: Any, y: Any, agents: Any, sample_weight: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from arrays."""
         X, y = self._check_training_data(X, y)
+        y, weights = weighted_labels(y, sample_weight)
         seed, self._owners_given = training_seed(self._random_state), agents is not None
         settings = self._settings(seed)
-        owners = self._owners(agents, len(y), seed)
-        return settings, make_shards(with_dtype(X, dtype_of(self.precision)), y, owners)
+        relative = relative_weights(y, weights) if settings.takes_relative_weights else (weights, 1.0)
+        weights, self._weight_unit = relative
+        owners = checked_owners(agents, len(y), self.n_agents, seed)
+        return settings, make_shards(with_dtype(X, dtype_of(self.precision)), y, owners, weights)
 
-    def _scanned(self, rows: Any, y: Any, agents: Any) -> tuple[Settings, dict[str, Shard]]:
+    def _scanned(self, rows: Any, y: Any, agents: Any, sample_weight: Any) -> tuple[Settings, dict[str, Shard]]:
         """Settings and shards from files."""
+        if sample_weight is not None:
+            raise ValueError("sample_weight does not go with a scan, whose rows are in files: give X and y as arrays")
         if y is not None or agents is not None:
             raise ValueError("a scan has its targets and owners in its columns: leave out y and agents")
         settings = self._settings(training_seed(self._random_state))
@@ -177,7 +214,7 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
         if rows.agent_column is not None and n_agents > 1:
             raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
         self._take_names(rows.feature_names, rows.target_name)
-        self._owners_given = rows.agent_column is not None
+        self._owners_given, self._weight_unit = rows.agent_column is not None, 1.0
         return settings, rows.shards(n_agents, settings.seed, dtype_of(self.precision))
 
     def _take_names(self, feature_names: Sequence[str], target_name: str) -> None:
@@ -205,27 +242,11 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
         default = [f"x{j}" for j in range(self.n_features_in_)]
         return tuple(map(str, getattr(self, "feature_names_in_", default)))
 
-    def _owners(self, agents: Any, n_rows: int, seed: int) -> npt.NDArray[Any]:
-        if agents is None:
-            return split_rows(n_rows, checked_count(self.n_agents), seed)
-        owners: npt.NDArray[Any] = np.asarray(agents)
-        if owners.ndim != 1:
-            raise ValueError(f"agents has {owners.ndim} dimensions; it must be a 1d array, one owner per row")
-        if len(owners) != n_rows:
-            raise ValueError(f"agents has {len(owners)} entries for {n_rows} rows: give the owner of every row")
-        if any(map(is_missing, owners.tolist())):
-            raise ValueError("agents contains missing values: every row must have an owner")
-        n_owners = len(np.unique(owners.astype(str)))
-        if self.n_agents not in (1, n_owners):
-            raise ValueError(
-                f"n_agents={self.n_agents} but agents names {n_owners} owners: leave n_agents out when agents is given"
-            )
-        return owners
-
     def _keep(self, training: Training, settings: Settings) -> None:
         self.history_ = training.history
         self.termination_ = training.termination
         self.n_duplicates_ = training.n_duplicates
+        self.sums_ = training.sums
         self.n_rounds_ = self.ledger_.rounds
         self.model_ = self._model(training.mixture, training, settings)
         for name in ("agent_models_", "tuned_", "models_"):
@@ -233,15 +254,17 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
         if training.models:
             self.models_ = [dict(model) for model in training.models]
         if settings.tune is not None:
-            self.tuned_ = _tuned(training, settings)
+            self.tuned_ = tuning_record(training, settings)
         if training.copies:
             copies = training.copies.items()
-            density = training.mixture.density
-            mixtures = {name: replace(Mixture.of(copy), density=density) for name, copy in copies}
-            self.agent_models_ = {name: self._model(own, training, settings) for name, own in mixtures.items()}
+            link, density = training.mixture.link, training.mixture.density
+            self.agent_models_ = {
+                name: self._model(replace(Mixture.of(copy), link=link, density=density), training, settings)
+                for name, copy in copies
+            }
 
     def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:
-        tuned = {"tuned": _tuned(training, settings)} if settings.tune else {}
+        tuned = {"tuned": tuning_record(training, settings)} if settings.tune else {}
         models = {"models": [dict(model) for model in training.models]} if training.models else {}
         return Model(
             mixture=mixture,
@@ -257,21 +280,9 @@ class DistributedRegressor(RegressorMixin, Predictions, ComponentEstimator):
                 "bytes": self.ledger_.bytes,
                 "termination": training.termination,
                 **tuned,
+                **({} if training.n_target_values is None else {"n_target_values": training.n_target_values}),
                 **({"cluster_scales": list(training.cluster_scales)} if training.cluster_scales else {}),
                 **models,
                 **record(training.history, self.ledger_),
             },
         )
-
-
-def _tuned(training: Training, settings: Settings) -> dict[str, float]:
-    """What tuning has chosen: the ridge, and the weight of the penalty on unlabelled rows if there is one."""
-    tuned, has_penalty = training.tuned, settings.unlabeled is not None
-    if tuned is None:
-        weight, ridge = settings.penalty.strength, settings.ridge_value
-    else:
-        weight, ridge = tuned.unlabeled_weight, tuned.ridge
-    chosen = {"ridge": ridge} | ({"unlabeled_weight": weight} if has_penalty else {})
-    if tuned is None:
-        return chosen
-    return chosen | {"noise": tuned.noise * training.predictor.target_scale, "log_evidence": tuned.log_evidence}

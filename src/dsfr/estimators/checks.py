@@ -65,6 +65,11 @@ def as_targets(y: Any) -> Array:
     targets: Array = check_array(
         y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y", ensure_min_samples=0
     )
+    if targets.ndim == 2 and targets.shape[1] > 1:
+        raise ValueError(
+            f"y has {targets.shape[1]} columns, and an estimator has one target: fit one estimator for each column. "
+            "With the same random_state, SFRRegressor has the same clusters for all of them"
+        )
     return targets
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any
 
-from dsfr.training.distillation.edits import MOST_RAMPS, Edits
-
-SLOPES = {"+": 1, "-": -1, "0": 0}
-"""Signs of slopes as people write them."""
-KEYS = ("condition", "thresholds", "slope", "words")
+from dsfr.io.edits_file import FileEdits
+from dsfr.training.distillation.edits import Edits
+from dsfr.training.distillation.prescriptions import KEYS, SLOPES, check_prescription
 
 
 def edits_of(edits: Mapping[str, Mapping[str, Any]] | None, feature_names: Sequence[str]) -> Edits:
@@ -46,51 +43,21 @@ def _checked(
     names, checked = list(feature_names), {}
     for name, entry in edits.items():
         if name not in names:
-            raise ValueError(f"edits names the feature {name!r}, which is not there; there are {', '.join(names)}")
-        problem = _problem(entry)
-        if problem:
-            raise ValueError(f"edits[{name!r}]: {problem}")
+            place = edits.place(name) if isinstance(edits, FileEdits) else "edits"
+            raise ValueError(f"{place}: there is no feature {name!r}; there are {', '.join(names)}")
+        _check_entry(name, entry)
         checked[names.index(name)] = entry
     return checked
 
 
-def _problem(entry: Any) -> str:
-    """What is wrong with the prescriptions for a feature; empty if nothing is."""
+def _check_entry(name: str, entry: Any) -> None:
     if not isinstance(entry, Mapping):
-        return f"{entry!r} must be a mapping with any of {', '.join(KEYS)}"
-    unknown = [key for key in entry if key not in KEYS]
-    if unknown:
-        return f"{unknown[0]!r} is not known; it must be one of {', '.join(KEYS)}"
-    if not isinstance(entry.get("condition", True), bool):
-        return f"condition={entry['condition']!r} must be True or False"
-    if entry.get("slope", "0") not in SLOPES:
-        return f"slope={entry['slope']!r} must be '+', '-' or '0'"
-    words = entry.get("words", ["low", "high"])
-    if not _is_list(words) or len(words) < 2 or not all(isinstance(word, str) and word.strip() for word in words):
-        return f"words={words!r} must be a list of two or more names, from low to high"
-    if len(set(words)) < len(words):
-        return f"words={words!r} repeats a name"
-    return _problem_of_thresholds(entry["thresholds"]) if "thresholds" in entry else ""
-
-
-def _problem_of_thresholds(thresholds: Any) -> str:
-    shown = f"thresholds={thresholds!r}"
-    if not _is_list(thresholds) or not 1 <= len(thresholds) <= MOST_RAMPS:
-        return f"{shown} must be a list of 1 to {MOST_RAMPS} pairs of numbers"
-    if not all(_is_list(pair) and len(pair) == 2 and all(map(_is_number, pair)) for pair in thresholds):
-        return f"{shown} must be a list of pairs of numbers"
-    ends = [end for pair in thresholds for end in pair]
-    if any(start >= end for start, end in thresholds) or sorted(ends) != ends:
-        return f"{shown} must ascend: where a ramp starts, where it ends, then the next one"
-    return ""
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and abs(float(value)) <= 1e100
+        raise ValueError(f"edits[{name!r}]: {entry!r} must be a mapping with any of {', '.join(KEYS)}")
+    for key, value in entry.items():
+        try:
+            check_prescription(key, value)
+        except ValueError as error:
+            raise ValueError(f"edits[{name!r}]: {error}") from None
 
 
 def _ramps(thresholds: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:

@@ -85,6 +85,11 @@ class RunningError:
         """Root mean squared error over the sample deviation of the targets."""
         return float(np.sqrt(self.error / self.n / (self.square / (self.n - 1))))
 
+    @property
+    def spread(self) -> float:
+        """Sample deviation of the targets."""
+        return self.unit * float(np.sqrt(self.square / (self.n - 1)))
+
 
 nrmse_scorer = make_scorer(nrmse, greater_is_better=False)
 """``scoring=nrmse_scorer`` in scikit-learn's searches: higher (nearer to 0) is better, unlabelled rows do not count."""

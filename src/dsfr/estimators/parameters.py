@@ -15,9 +15,14 @@ from dsfr.disclosure import Policy
 from dsfr.engines import Absence, Faults
 from dsfr.estimators.engines import EngineChoice
 from dsfr.training.component import Component, as_record, from_record
+from dsfr.training.ensemble_settings import Ensemble
 from dsfr.training.settings import FAMILIES, LEFT_OPEN, Settings, usual_solver
 
-COMPONENTS: dict[str, type[Component]] = {**FAMILIES, EngineChoice.argument: EngineChoice}
+COMPONENTS: dict[str, type[Component]] = {
+    **FAMILIES,
+    Ensemble.argument: Ensemble,
+    EngineChoice.argument: EngineChoice,
+}
 """Families of components by the parameter that takes them."""
 NOT_SETTINGS = frozenset({"n_agents", "engine", "precision", "on_round", "random_state"})
 """Parameters that say where and how rows are kept, and not what is learnt from them."""
@@ -78,6 +83,8 @@ class ComponentEstimator(BaseEstimator):
         params = self.get_params(deep=False)
         settings = {name: value for name, value in params.items() if name not in NOT_SETTINGS}
         settings |= {name: self.component(name) for name in settings if name in COMPONENTS}
+        if Ensemble.argument in settings:
+            settings |= settings.pop(Ensemble.argument).get_params()
         return Settings(**settings | fixed, seed=seed)
 
     def stored_parameters(self, random_state: int) -> dict[str, Any]:

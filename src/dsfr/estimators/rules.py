@@ -8,6 +8,7 @@ from typing import Any, Self
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
@@ -62,7 +63,8 @@ class RuleRegressor(DistributedRegressor):
     teacher_ : AutoSFRRegressor or SFRRegressor
         The trained teacher.
     complexity_ : dict
-        Rules, conditions, terms of lines, words; coverage of the rules, overlap, fidelity and price.
+        Rules, conditions, terms of lines, words and how distinguishable these are; coverage of the rules, overlap,
+        fidelity and price.
     curve_ : list of dict
         For every number of rules: distance to the teacher (mean square, in variances of the target), expected price,
         and leave-one-out error on the labels.
@@ -153,6 +155,22 @@ class RuleRegressor(DistributedRegressor):
         edits = None if self.edits is None else {name: dict(entry) for name, entry in self.edits.items()}
         return stored | {"teacher": teacher, "edits": edits}
 
+    def update(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Not possible: rules are distilled from the teacher on all rows of the training, which are not kept.
+
+        Raises
+        ------
+        NotImplementedError
+            Always. ``teacher_.update(X, y)`` gives the teacher more labels; `fit` makes new rules.
+        """
+        raise NotImplementedError(
+            "RuleRegressor cannot be updated: its rules are made from the teacher's predictions of all rows, which are "
+            "not kept. Call fit with all rows, or teacher_.update(X, y) for a model that predicts with the new labels"
+        )
+
+    def _rows_of_model(self) -> Array:
+        return self.teacher_.model_.structure.synthetic_rows()
+
     def _record(self) -> dict[str, Any]:
         check_is_fitted(self, "model_")
         return dict(self.model_.training["student"])
@@ -192,10 +210,11 @@ class RuleRegressor(DistributedRegressor):
         super()._keep(training, settings)
         self.teacher_ = self._checked_teacher()
         kept = ("agents_", "present_", "ledger_", "fit_report_", "n_features_in_", "feature_names_in_")
-        for name in (*kept, "_owners_given", "_target_name", "_random_state"):
+        for name in (*kept, "_owners_given", "_target_name", "_random_state", "_weight_unit"):
             if hasattr(self, name):
                 setattr(self.teacher_, name, getattr(self, name))
         self.teacher_._keep(training, settings)
+        self.sums_ = None  # those of the teacher, which has them
         del self._student
 
     def _model(self, mixture: Mixture, training: Training, settings: Settings) -> Model:

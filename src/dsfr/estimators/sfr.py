@@ -91,6 +91,9 @@ class SFRRegressor(DistributedRegressor):
         Names of the agents.
     present_ : list of str
         Names of the agents that took part in the last round; ``ledger_.agents`` has the rounds of each.
+    sums_ : LabelSums or None
+        Sums over the labels, to which `update` adds more; None if the solver does not collect them. With fewer labels
+        than weights they nearly give the labelled rows away.
     agent_models_ : dict of str to Model
         Every agent's own copy of the model, if ``solver="decentralized"``; all are equal to ``model_``.
     n_features_in_ : int

@@ -10,7 +10,7 @@ import numpy as np
 from dsfr.core.explain.rules import Rule
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.membership import Gaussian
-from dsfr.export.fml_elements import AND_BY_PRODUCT, NAMESPACE, Identifiers, clause
+from dsfr.export.fml_elements import AND_BY_PRODUCT, NAMESPACE, Identifiers, add_limits, clause
 from dsfr.export.fml_linguistic import linguistic_fml
 from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
@@ -20,19 +20,23 @@ def to_fml(model: Model) -> bytes:
     """The model in the Fuzzy Markup Language, sets as ``exp(-(x - c)^2 / (2 s^2))``, lines with the constant first.
 
     Every feature keeps one term for each different set, and every rule names a set for every feature, so that the
-    system predicts what the model predicts, for values within the variables' domains. Missing values are not part of
-    the language.
+    system predicts what the model predicts, for values within the variables' domains. The language has no limits of a
+    result: where a model has some, a comment names them, and a reader must apply them. Missing
+    values are not part of the language.
 
     Raises
     ------
     ValueError
-        If the model has several members or sets that are not Gaussian, which the language cannot express, or no rules.
+        If the model has several members, sets that are not Gaussian or a target that is learnt as its logarithm, which
+        the language cannot express, or no rules.
     """
     if len(model.members) > 1:
         raise ValueError(
             f"this model is the average of {len(model.members)} models, and FML describes one: export to .onnx, or "
             "train a single one"
         )
+    if model.mixture.link.is_log:
+        raise ValueError("this model predicts the exponential of its rules, which FML cannot express: export to .onnx")
     if model.is_student:
         return linguistic_fml(model)
     if isinstance(model.predictor.basis, Effects):
@@ -47,6 +51,7 @@ def to_fml(model: Model) -> bytes:
     ids = Identifiers()
     names = [ids.new(name) for name in (*model.feature_names, model.target_name)]
     system = ET.Element("fuzzySystem", {"xmlns": NAMESPACE, "name": ids.new(f"model of {model.target_name}")})
+    add_limits(system, model.mixture.link)
     knowledge = ET.SubElement(system, "knowledgeBase")
     domain = model.rule_base.domain
     terms = [

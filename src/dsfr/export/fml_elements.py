@@ -6,6 +6,8 @@ import re
 import unicodedata
 import xml.etree.ElementTree as ET
 
+from dsfr.core.prediction.link import Link
+
 NAMESPACE = "http://www.ieee1855.org"
 AND_BY_PRODUCT = {"andMethod": "PROD"}
 
@@ -33,3 +35,10 @@ def clause(parent: ET.Element, kind: str, variable: str, term: str) -> None:
     made = ET.SubElement(parent, kind)
     ET.SubElement(made, "variable").text = variable
     ET.SubElement(made, "term").text = term
+
+
+def add_limits(system: ET.Element, link: Link) -> None:
+    """Add a comment with the limits of the result, if it has any."""
+    if not link.is_identity:
+        text = f"A result below {link.low!r} counts as {link.low!r}, above {link.high!r} as {link.high!r}."
+        system.append(ET.Comment(text.replace("--", "- -")))

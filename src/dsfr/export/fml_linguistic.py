@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from dsfr.core.explain.card import Card
-from dsfr.export.fml_elements import AND_BY_PRODUCT, NAMESPACE, Identifiers, clause
+from dsfr.export.fml_elements import AND_BY_PRODUCT, NAMESPACE, Identifiers, add_limits, clause
 from dsfr.model.model import Model
 
 Run = tuple[int, int]
@@ -23,6 +23,7 @@ def linguistic_fml(model: Model) -> bytes:
     ids = Identifiers()
     names = [ids.new(name) for name in (*model.feature_names, model.target_name)]
     system = ET.Element("fuzzySystem", {"xmlns": NAMESPACE, "name": ids.new(f"model of {model.target_name}")})
+    add_limits(system, model.mixture.link)
     knowledge = ET.SubElement(system, "knowledgeBase")
     sets = [_variable(knowledge, ids, name, card, j) for j, name in enumerate(names[:-1])]
     lines = _lines(knowledge, ids, names[-1], card)

@@ -15,6 +15,7 @@ from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.membership import membership_of
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import MAX_ARGUMENT, Wavelets
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import MAX_SCALED
 from dsfr.model.model import Model
@@ -74,6 +75,7 @@ def to_onnx(model: Model, *, double: bool = False) -> bytes:
     total = _weighted_sum(
         graph, [(member.share, _predictor(graph, rows, member.predictor)) for member in model.members]
     )
+    total = _linked(graph, total, model.mixture.link)
     graph.nodes.append(helper.make_node("Cast", [total], ["prediction"], to=kind))
     made = helper.make_graph(
         graph.nodes,
@@ -94,6 +96,14 @@ def to_onnx(model: Model, *, double: bool = False) -> bytes:
     onnx.checker.check_model(proto, full_check=True)
     data: bytes = proto.SerializeToString(deterministic=True)
     return data
+
+
+def _linked(graph: _Graph, values: str, link: Link) -> str:
+    """Predictions from the average of the members."""
+    if link.is_identity:
+        return values
+    held = graph.do("Clip", values, graph.constant(link.low), graph.constant(link.high))
+    return graph.do("Mul", graph.do("Exp", held), graph.constant(link.factor)) if link.is_log else held
 
 
 def _weighted_sum(graph: _Graph, parts: Sequence[tuple[float, str]]) -> str:

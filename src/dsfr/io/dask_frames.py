@@ -22,7 +22,7 @@ from dsfr.training import TASKS
 from dsfr.training.rows import ArrayRows
 from dsfr.training.shard import Shard, agent_key
 
-_TARGET = "dsfr target"
+_TARGET, _WEIGHT = "dsfr target", "dsfr weight"
 
 
 def is_lazy(X: Any) -> bool:
@@ -30,13 +30,15 @@ def is_lazy(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
 
 
-def lazy_shards(X: Any, y: Any, n_agents: int) -> dict[str, Any]:
+def lazy_shards(X: Any, y: Any, n_agents: int, weights: Any = None) -> dict[str, Any]:
     """Lazy shards of the agents: one agent per partition, or neighbouring partitions grouped into ``n_agents``.
+
+    ``weights`` of the labels are a dask series, or None.
 
     Raises
     ------
     ValueError
-        If X is no dask data frame, y no dask series, or they are not partitioned alike.
+        If X is no dask data frame, y or the weights no dask series, or they are not partitioned alike.
     """
     import_dask()
     if not is_lazy(X) or not hasattr(X, "columns") or not is_lazy(y):
@@ -48,24 +50,35 @@ def lazy_shards(X: Any, y: Any, n_agents: int) -> dict[str, Any]:
         raise ValueError(
             f"X has {X.npartitions} partitions and y {y.npartitions}: take both from one data frame, or repartition"
         )
+    if weights is not None and (not is_lazy(weights) or weights.npartitions != X.npartitions):
+        raise ValueError("sample_weight must be a dask series with the partitions of X: take both from one data frame")
     if n_agents > X.npartitions:
         raise ValueError(
             f"n_agents={n_agents} but there are {X.npartitions} partitions: an agent needs at least one of its own"
         )
-    parts = _partitions(X, y)
+    parts = _partitions(X, y, weights)
     groups = np.array_split(np.arange(len(parts)), len(parts) if n_agents == 1 else n_agents)
     names = [str(name) for name in X.columns]
     recipe = _recipes(parts)
     return {str(number): recipe(str(number), [parts[i] for i in group], names) for number, group in enumerate(groups)}
 
 
-def _partitions(X: Any, y: Any) -> list[Any]:
-    """The partitions of X, each with that of y as its last column.
+def mean_weight(y: Any, weights: Any, client: Any = None) -> float:
+    """Mean weight of the labels of all partitions; 1 if there are none."""
+    mean = weights.where(~y.isna() & (weights > 0.0)).mean()
+    found = float(mean.compute() if client is None else client.compute(mean).result())
+    return found if np.isfinite(found) else 1.0
 
-    X and y must be one expression: dask merges small partitions when it optimises, and would do so differently for X
+
+def _partitions(X: Any, y: Any, weights: Any) -> list[Any]:
+    """The partitions of X, each with that of y, and that of the weights if there are any, as its last columns.
+
+    They must be one expression: dask merges small partitions when it optimises, and would do so differently for X
     and y. The expression is only simplified, so that no unused column is read.
     """
-    rows = X.map_partitions(with_target, y, meta=with_target(X._meta, y._meta), align_dataframes=False)
+    beside = [y] if weights is None else [y, weights]
+    meta = with_target(X._meta, *(series._meta for series in beside))
+    rows = X.map_partitions(with_target, *beside, meta=meta, align_dataframes=False)
     return list(rows.simplify().to_delayed(optimize_graph=False))
 
 
@@ -131,12 +144,18 @@ def compute_shard(name: str, graph: Mapping[Any, Any], keys: Sequence[Any], name
     return make_shard(name, get_sync(dict(graph), list(keys)), names)
 
 
-def with_target(X: Any, y: Any) -> Any:
-    """A partition with its targets as last column."""
-    if len(X) != len(y):
-        raise ValueError(f"a partition of X has {len(X)} rows and that of y {len(y)}: take both from one data frame")
+def with_target(X: Any, y: Any, weights: Any = None) -> Any:
+    """A partition with its targets, and the weights of its labels if there are any, as last columns."""
     X = X.copy(deep=False)
-    X.insert(X.shape[1], _TARGET, y.to_numpy(dtype=np.float64, na_value=np.nan), allow_duplicates=True)
+    for name, series in ((_TARGET, y), (_WEIGHT, weights)):
+        if series is None:
+            continue
+        if len(X) != len(series):
+            raise ValueError(
+                f"a partition of X has {len(X)} rows and that of y or sample_weight {len(series)}: take them from one "
+                "data frame"
+            )
+        X.insert(X.shape[1], name, series.to_numpy(dtype=np.float64, na_value=np.nan), allow_duplicates=True)
     return X
 
 
@@ -148,7 +167,7 @@ def make_shard(name: str, parts: Sequence[Any], names: Sequence[str]) -> Shard:
         # Column by column: converting the whole frame would make another copy.
         for j in range(len(names)):
             X[end - len(part) : end, j] = part.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
-        y[end - len(part) : end] = part.iloc[:, -1]
+        y[end - len(part) : end] = part.iloc[:, len(names)]
     counts = [int(np.count_nonzero(np.isinf(X[:, j]))) for j in range(len(names))]
     if any(counts):
         bad = [f"{feature} ({count} rows)" for feature, count in zip(names, counts, strict=True) if count]
@@ -157,4 +176,16 @@ def make_shard(name: str, parts: Sequence[Any], names: Sequence[str]) -> Shard:
         )
     if np.isinf(y).any():
         raise ValueError(f"agent {name!r}: y contains infinity: targets must be finite, or NaN where unlabelled")
-    return Shard(ArrayRows(X, y), agent_key(name), worthwhile(len(y)))
+    y, weights = _weighted(name, y, [part.iloc[:, len(names) + 1 :].to_numpy() for part in parts])
+    return Shard(ArrayRows(X, y, weights), agent_key(name), worthwhile(len(y)))
+
+
+def _weighted(name: str, y: Array, columns: Sequence[Array]) -> tuple[Array, Array | None]:
+    """Targets, NaN where the weight is 0, and the weights of an agent's labels, if there are any."""
+    weights = np.concatenate(columns)
+    if weights.shape[1] == 0:
+        return y, None
+    weights = weights[:, 0]
+    if not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise ValueError(f"agent {name!r}: sample_weight must be a number >= 0 in every row")
+    return np.where(weights > 0.0, y, np.nan), np.where(weights > 0.0, weights, 1.0)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dsfr.storage.atomic import replacing
+from dsfr.training.distillation.prescriptions import check_prescription
 
 _ENTRY = re.compile(r'( *)("(?:[^"\\]|\\.)*"|[^":#\s][^":]*):(?: +(.*?))? *')
 _YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
@@ -33,8 +34,21 @@ class EditsFileError(ValueError):
     """A file of prescriptions that cannot be read: names the line."""
 
 
-def read_edits(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """Prescriptions by feature.
+class FileEdits(dict[str, dict[str, Any]]):
+    """Prescriptions by feature that know the line of each feature in their file."""
+
+    def __init__(self, path: str | os.PathLike[str] = "", *given: Any) -> None:
+        super().__init__(*given)
+        self.path = os.fspath(path)
+        self.lines: dict[str, int] = {}
+
+    def place(self, feature: str) -> str:
+        """File and line of a feature."""
+        return f"{self.path}, line {self.lines[feature]}"
+
+
+def read_edits(path: str | os.PathLike[str]) -> FileEdits:
+    """Prescriptions by feature, each checked; whether there are such features is not known here.
 
     Raises
     ------
@@ -43,7 +57,7 @@ def read_edits(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """
     if Path(path).stat().st_size > MAX_BYTES:
         raise EditsFileError(f"{path} has more than {MAX_BYTES} bytes: it is no file of prescriptions")
-    edits: dict[str, dict[str, Any]] = {}
+    edits = FileEdits(path)
     feature: str | None = None
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -52,6 +66,7 @@ def read_edits(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
             feature = _take(line, edits, feature)
         except ValueError as error:
             raise EditsFileError(f"{path}, line {number}: {error}") from None
+        edits.lines.setdefault(str(feature), number)
     return edits
 
 
@@ -74,6 +89,7 @@ def _take(line: str, edits: dict[str, dict[str, Any]], feature: str | None) -> s
     if key in edits[feature]:
         raise ValueError(f"{key!r} of {feature!r} is there twice")
     edits[feature][key] = _value(value or "")
+    check_prescription(key, edits[feature][key])
     return feature
 
 

@@ -101,8 +101,7 @@ def with_interval(
     if taken:
         raise TableError(f"the table has a column {taken[0]!r} already: choose another name with --column")
     rows = matrix(table, model.feature_names, origin)
-    noise = as_noise(X_std, rows, model.feature_names)
-    middle, half = table.column(column).to_numpy(), model.mixture.half_widths(rows, coverage, noise)
-    for name, values in zip(names, (middle - half, middle + half, model.mixture.in_domain(rows)), strict=True):
+    ends = model.mixture.interval(rows, coverage, as_noise(X_std, rows, model.feature_names))
+    for name, values in zip(names, (*ends, model.mixture.in_domain(rows)), strict=True):
         table = table.append_column(name, pa.array(values))
     return table

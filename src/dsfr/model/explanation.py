@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.explain.contributions import Contributions
 from dsfr.core.explain.effect_words import EffectsExplanation, explain_effects
+from dsfr.core.explain.html import rules_html, shortened
 from dsfr.core.explain.rules import Rule, explain
 from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import one_line, readable, signed
+from dsfr.core.prediction.link import Link, learnt_name
 from dsfr.core.prediction.mixture import Member
 
 
@@ -22,19 +24,39 @@ class Explanation(tuple[Rule, ...]):
 
     effects: EffectsExplanation | None
     """Effects of single features and pairs; None if the model has none."""
+    notes: tuple[str, ...]
+    """Sentences about the target: its scale, its limits, and whether it has few values."""
 
-    def __new__(cls, rules: Iterable[Rule], effects: EffectsExplanation | None = None) -> Explanation:
-        """A tuple of the rules that has the effects as an attribute."""
+    def __new__(
+        cls, rules: Iterable[Rule], effects: EffectsExplanation | None = None, notes: Iterable[str] = ()
+    ) -> Explanation:
+        """A tuple of the rules that has the effects and the notes as attributes."""
         made = super().__new__(cls, rules)
         made.effects = effects
+        made.notes = tuple(notes)
         return made
 
     def __str__(self) -> str:
         rules = "\n\n".join(map(str, self))
+        notes = ["\n".join(self.notes)] if self.notes else []
         if self.effects is None:
-            return rules
+            return "\n\n".join([*notes, rules])
         share = f"Rules have {1.0 - self.effects.share:.0%} of the prediction."
-        return "\n\n".join([str(self.effects), *([share, rules] if self else [])])
+        return "\n\n".join([*notes, str(self.effects), *([share, rules] if self else [])])
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.summary()}; print it to read it>"
+
+    def _repr_html_(self) -> str:
+        effects = [] if self.effects is None else list(map(str, self.effects.features))
+        return rules_html(self.summary(), [rule.row() for rule in self], effects)
+
+    def summary(self) -> str:
+        """What there is to read."""
+        parts = [f"{len(self)} rules"] if self else []
+        if self.effects is not None:
+            parts.append(f"effects of {len(self.effects.features)} features and {len(self.effects.pairs)} pairs")
+        return " and ".join(parts)
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, line, and label, center and width of its sets."""
@@ -45,7 +67,7 @@ class Explanation(tuple[Rule, ...]):
         return data_frame(self.to_records()).set_index("rule")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PredictionExplanation:
     """One prediction as the sum of ``start`` and the contributions of rules, features and pairs of features."""
 
@@ -54,11 +76,21 @@ class PredictionExplanation:
     feature_names: tuple[str, ...]
     target_name: str
     half_width: float | None = None
-    """Half the width of the jackknife interval of nominal coverage `SHOWN_COVERAGE`, if the model has one."""
+    """Half the width of the jackknife interval of nominal coverage `SHOWN_COVERAGE`, if the model has one.
+
+    On the scale on which the model is learnt.
+    """
+    link: Link = field(default_factory=Link)
+    """From the sum of all contributions to the prediction."""
 
     @property
     def prediction(self) -> float:
         """The prediction, in the target's units."""
+        return float(self.link.predictions(np.array(self.value)))
+
+    @property
+    def value(self) -> float:
+        """The sum of all contributions: the prediction, unless logarithms are learnt or it is held at a limit."""
         return self.parts.prediction
 
     @property
@@ -106,6 +138,10 @@ class PredictionExplanation:
             records.append({"rule": "effects", "strength": self.parts.effect_share, "firing": 0.0, **effects, **pairs})
         return data_frame(records).set_index("rule")
 
+    def __repr__(self) -> str:
+        target = shortened(self.target_name, 60)
+        return f"<{target} {readable(self.prediction)}, in {self.parts.parts.size} parts; print it to read them>"
+
     def __str__(self) -> str:
         target = one_line(self.target_name)
         lines = [
@@ -116,12 +152,12 @@ class PredictionExplanation:
                 for name, part, value, usual in self._features()
             ),
             *self._pairs(),
-            (target, self.prediction, "= all of the above"),
+            (one_line(learnt_name(self.target_name, self.link)), self.value, "= all of the above"),
         ]
+        last = len(lines) - 1
+        lines += self._linked(target)
         width = max(len(name) for name, *_ in lines)
-        numbers = [
-            readable(value) if i in (0, len(lines) - 1) else signed(value) for i, (_, value, _) in enumerate(lines)
-        ]
+        numbers = [readable(value) if i == 0 or i >= last else signed(value) for i, (_, value, _) in enumerate(lines)]
         digits = max(map(len, numbers))
         rows = [
             f"{name:<{width}}  {number:>{digits}}  {note}".rstrip()
@@ -129,10 +165,19 @@ class PredictionExplanation:
         ]
         return "\n".join([*rows, *self._interval()])
 
+    def _linked(self, target: str) -> list[tuple[str, float, str]]:
+        """The prediction, where it is not the sum of all contributions."""
+        is_held = self.value != float(self.link.held(np.array(self.value)))
+        if not (self.link.is_log or is_held):
+            return []
+        how = [f"{self.link.factor:.4g} exp(log({target}))"] if self.link.is_log else []
+        return [(target, self.prediction, "= " + ", ".join([*how, *(["held at its limit"] if is_held else [])]))]
+
     def _interval(self) -> list[str]:
         if self.half_width is None:
             return []
-        low, high = (readable(self.prediction + sign * self.half_width) for sign in (-1, 1))
+        ends = self.link.interval(np.array([self.value]), np.array([self.half_width]))
+        low, high = (readable(float(end[0])) for end in ends)
         return [f"{SHOWN_COVERAGE:.0%} interval (jackknife): {low} to {high}"]
 
     def _features(self) -> list[tuple[str, float, float, float]]:
@@ -185,7 +230,13 @@ def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], membe
 
 
 def explain_structure(
-    structure: Structure, feature_names: Sequence[str], target_name: str, rows: Array | None, *, all_models: bool
+    structure: Structure,
+    feature_names: Sequence[str],
+    target_name: str,
+    rows: Array | None,
+    notes: Sequence[str] = (),
+    *,
+    all_models: bool,
 ) -> Explanation:
     """Rules and effects in words that refer to the distribution of given rows, or else of rows drawn from the model."""
     base, effects = structure.rules, structure.effects
@@ -193,7 +244,7 @@ def explain_structure(
     shown = base if base is None or all_models else base.strongest
     among = rows if rows is not None and are_data else (shown or structure).synthetic_rows()
     rules = () if shown is None else explain(shown, feature_names, target_name, among, are_data=are_data)
-    return Explanation(rules, None if effects is None else explain_effects(effects, feature_names, among))
+    return Explanation(rules, None if effects is None else explain_effects(effects, feature_names, among), notes)
 
 
 def data_frame(records: Iterable[dict[str, Any]]) -> Any:

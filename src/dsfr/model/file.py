@@ -18,6 +18,7 @@ from dsfr.core.density import RowDensity
 from dsfr.core.features.bases import AnyBasis, basis_of
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.bounds import check_mixture
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges
@@ -104,6 +105,10 @@ def _to_arrays(mixture: Mixture) -> Bundle:
         arrays["score_deviation"] = np.array([mixture.scores.typical_deviation])
     if mixture.density is not None:
         arrays |= {f"density_{name}": array for name, array in mixture.density.arrays().items()}
+    if not mixture.link.is_identity:
+        link = mixture.link
+        numbers = [float(link.is_log), link.factor, link.low, link.high, link.floor, link.ceiling]
+        arrays["target_link"] = np.array(numbers)
     for number, member in enumerate(mixture.members):
         arrays |= {f"member{number}_{name}": array for name, array in _member_arrays(member).items()}
     return arrays
@@ -135,11 +140,21 @@ def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
         raise ModelFileError(WRONG_ARRAYS)
     scores = _to_scores(_take_prefixed(arrays, "score_"))
     density = _to_density(_take_prefixed(arrays, "density_"), n_features)
+    link = _to_link(arrays.pop("target_link", None))
     parts = [_take_prefixed(arrays, f"member{number}_") for number in range(len(shares))]
     if arrays:
         raise ModelFileError(WRONG_ARRAYS)
     members = (_to_member(part, share, n_features) for part, share in zip(parts, shares.tolist(), strict=True))
-    return Mixture(tuple(members), scores, density)
+    return Mixture(tuple(members), scores, link, density)
+
+
+def _to_link(numbers: npt.NDArray[Any] | None) -> Link:
+    if numbers is None:
+        return Link()
+    if numbers.shape != (6,) or numbers[0] not in (0.0, 1.0):
+        raise ModelFileError(WRONG_ARRAYS)
+    is_log, *others = numbers.tolist()
+    return Link(bool(is_log), *others)
 
 
 def _dtype_of(name: str) -> npt.DTypeLike:

@@ -15,16 +15,21 @@ import numpy.typing as npt
 from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.contributions import contributions
-from dsfr.core.explain.rule_base import RuleBase
+from dsfr.core.explain.html import rules_html, shortened
+from dsfr.core.explain.rule_base import RuleBase, domain_of
 from dsfr.core.explain.structure import Structure
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.prediction.link import learnt_name
 from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Deviations, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
+from dsfr.model.importances import MOST_ROWS, importances, partial_dependence
 from dsfr.model.inputs import as_matrix, as_noise
 from dsfr.model.simplification import Simplification, simplify
 from dsfr.model.student import student_card, student_contributions
+from dsfr.model.target_notes import target_notes
 
 
 class Interval(NamedTuple):
@@ -34,7 +39,7 @@ class Interval(NamedTuple):
     high: Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Model:
     """A mixture of one or several predictors, the names of the columns, and a record of the training."""
 
@@ -45,6 +50,21 @@ class Model:
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
+
+    def __repr__(self) -> str:
+        return f"<Model of {shortened(self.target_name, 60)} from {len(self.feature_names)} features: {self._kind()}>"
+
+    def _repr_html_(self) -> str:
+        """The rules as a small table; of a model without rules, its name."""
+        if isinstance(self.predictor.basis, Wavelets):
+            return rules_html(repr(self), [])
+        return self.explain()._repr_html_()
+
+    def _kind(self) -> str:
+        """What the model consists of."""
+        n_rules = sum(member.predictor.basis.n_rules for member in self.members if member.share > 0)
+        members = f" in {len(self.members)} members" if len(self.members) > 1 else ""
+        return f"{n_rules} rule{'s' * (n_rules != 1)}{members}" if n_rules else f"no rules{members}"
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -101,9 +121,7 @@ class Model:
         """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
         self.half_width(coverage)
         rows = as_matrix(X, self.feature_names, gaps=True)
-        noise = as_noise(X_std, rows, self.feature_names)
-        middle, half = self.predict_rows(rows, noise), self.mixture.half_widths(rows, coverage, noise)
-        return Interval(middle - half, middle + half)
+        return Interval(*self.mixture.interval(rows, coverage, as_noise(X_std, rows, self.feature_names)))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
         """Whether each row lies where the model has seen data; beyond, predictions are held at the border.
@@ -125,7 +143,8 @@ class Model:
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
 
-        That of another row is in proportion to its standard deviation, see `deviations`.
+        On the scale on which the model is learnt: of a logarithm it is the logarithm of a factor. That of another row
+        is in proportion to its standard deviation, see `deviations`.
 
         Raises
         ------
@@ -183,7 +202,13 @@ class Model:
         if self.is_student:
             return student_card(self)
         rows = None if X is None else self.completed(X)
-        return explain_structure(self.structure, self.feature_names, self.target_name, rows, all_models=all_models)
+        learnt = learnt_name(self.target_name, self.mixture.link)
+        notes = self.target_notes()
+        return explain_structure(self.structure, self.feature_names, learnt, rows, notes, all_models=all_models)
+
+    def target_notes(self) -> list[str]:
+        """Sentences about the target: its scale, its limits, and whether it has few values."""
+        return target_notes(self.target_name, self.mixture.link, self.training)
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
         """One prediction as a sum of contributions of rules, features and pairs. ``row`` has one value per feature."""
@@ -193,7 +218,41 @@ class Model:
         parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
         known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
         half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
-        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half)
+        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half, self.mixture.link)
+
+    def importances(self, X: Any = None) -> Array:
+        """Share of every feature in the variation that the model explains; they sum to 1, see `importances`.
+
+        Over the rows ``X``, or over rows drawn from the model: around its clusters, or at the quantiles that it knows.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows and the model knows of none, as short rules do not.
+        """
+        return importances(self.mixture, self._rows_or_drawn(X))
+
+    def partial_dependence(self, feature: str | int, X: Any = None, *, n_points: int = 50) -> tuple[Array, Array]:
+        """Values of a feature between its limits, and the mean prediction over rows whose feature is held there.
+
+        Over the rows ``X``, or over rows drawn from the model, as in `importances`.
+        """
+        rows = self._rows_or_drawn(X)
+        j = self.feature_names.index(feature) if isinstance(feature, str) else int(feature)
+        domain = domain_of(self.predictor)
+        grid = np.linspace(domain.low[j], domain.high[j], n_points)
+        return grid, partial_dependence(self.mixture, rows, j, grid)
+
+    def _rows_or_drawn(self, X: Any) -> Array:
+        if X is not None:
+            return as_matrix(X, self.feature_names)
+        if self.is_student:
+            raise ValueError("short rules do not know the distribution of rows: give rows X")
+        of = self.predictor
+        if isinstance(of.basis, Wavelets):
+            rows = of.basis.typical_rows(MOST_ROWS, None, np.random.default_rng(0))
+            return of.ranges.midpoints + of.ranges.half_widths * rows
+        return self.structure.synthetic_rows()
 
     def simplify(
         self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01

@@ -27,9 +27,10 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "bytes": (int,),
     "termination": (str,),
     "tuned": (dict,),
+    "n_target_values": (int,),
 }
 _NUMBER = (int, float)
-_MODEL = ("share", "agreement", "n_rules", "near_pairs", "width_scale")
+_MODEL = ("share", "n_rules", "near_pairs", "width_scale")
 """Entries that readers use of the description of a member; there are others."""
 _KINDS: dict[str, dict[str, tuple[type, ...]]] = {
     "history": {
@@ -57,7 +58,10 @@ _KINDS: dict[str, dict[str, tuple[type, ...]]] = {
     },
 }
 
-_LISTS: dict[str, dict[str, tuple[type, ...]]] = {**_KINDS, "models": dict.fromkeys(_MODEL, _NUMBER)}
+_LISTS: dict[str, dict[str, tuple[type, ...]]] = {
+    **_KINDS,
+    "models": dict.fromkeys(_MODEL, _NUMBER) | {"agreement": (int, float, type(None))},
+}
 
 
 def record(history: Sequence[RoundInfo], ledger: Ledger) -> dict[str, list[dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +60,13 @@ def simplify(model: Model, rows: Array | None, y: Any, *, similarity: float, min
     targets = _targets(y, None if rows is None else len(rows))
     simpler = _simpler(model, X, similarity, min_strength)
     old, new = model.predict_rows(X), simpler.predict_rows(X)
+    moved = simpler.mixture.values(X) - model.mixture.values(X)
     return Simplification(
         model=simpler,
         rules=(_n_rules(model), _n_rules(simpler)),
         sets=(_n_sets(model), _n_sets(simpler)),
         measured_on=f"{len(X)} rows drawn from the model itself" if rows is None else f"the {len(X)} rows given",
-        change=float(np.sqrt(np.mean(((new - old) / model.predictor.target_scale) ** 2))),
+        change=float(np.sqrt(np.mean((moved / model.predictor.target_scale) ** 2))),
         nrmse=None if targets is None else _errors(targets, old, new),
         intervals=(model.mixture.scores is not None, simpler.mixture.scores is not None),
     )
@@ -76,7 +78,20 @@ def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> 
     if all(after is before for after, before in zip(members, model.members, strict=True)):
         return model
     simpler = tuple(replace(member, posterior=None) for member in members)
-    return replace(model, mixture=Mixture(simpler, density=model.mixture.density))
+    mixture = Mixture(simpler, link=model.mixture.link, density=model.mixture.density)
+    return replace(model, mixture=mixture, training=_without_agreement(model.training, members))
+
+
+def _without_agreement(training: Mapping[str, Any], members: tuple[Member, ...]) -> dict[str, Any]:
+    """The record of a training with the present numbers of rules, and without what was measured before simplifying."""
+    described = training.get("models", [])
+    if len(described) != len(members):
+        return dict(training)
+    kept = [
+        {**entry, "agreement": None, "n_rules": member.predictor.basis.n_rules}
+        for entry, member in zip(described, members, strict=True)
+    ]
+    return {**training, "models": kept}
 
 
 def _simpler_member(member: Member, X: Array, similarity: float, min_strength: float) -> Member:

@@ -10,6 +10,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card, notes_of, term_names
 from dsfr.core.explain.contributions import Contributions
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.model.target_notes import few_valued
 
 if TYPE_CHECKING:
     from dsfr.model.model import Model
@@ -27,7 +28,8 @@ def student_card(model: Model) -> Card:
         target_name=model.target_name,
         terms=tuple(map(tuple, terms)),
         outputs=tuple(map(float, record.get("outputs", np.zeros(rules.n_rules)))),
-        notes=tuple(notes_of(record, rules.n_rules)),
+        notes=(*notes_of(record, rules.n_rules), *few_valued(model.target_name, model.training)),
+        link=model.mixture.link,
     )
 
 

@@ -19,6 +19,7 @@ from dsfr.io.files import column_names, find_files
 from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
 from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
+from dsfr.pipeline.left_out import LeftOut, without_unlabeled
 from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
 from dsfr.pipeline.processes import Processes
 from dsfr.training import RangeScaling
@@ -35,6 +36,12 @@ class FitOutcome:
     ledger: Ledger
     errors: dict[str, float]
     """NRMSE by the rows it was measured on."""
+    left_out: LeftOut | None
+    """Leave-one-out error, if the method has one."""
+    alone: LeftOut | None
+    """The same on the labelled rows alone, if both can be compared."""
+    spread: float | None
+    """Standard deviation of the labels; None where rows stay with their agents."""
     report: FitReport
     """Time of the training by stage."""
 
@@ -61,14 +68,22 @@ def fit_model(
         rows = describe_table(data, options)
         _declare_ranges(estimator, options, rows.feature_names)
         estimator.fit(replace(rows, labeled_only=options.needs_all_labels, on_rows=on_rows))
-        errors = _errors(rows, estimator.model_)
+        errors, spread = _errors(rows, estimator.model_)
     else:
         agents = describe_agents(str(data), options, processes)
         _declare_ranges(estimator, options, agents.columns.features)
         with open_engine(agents, engine) as make_engine:
             estimator.fit_over(make_engine, agents.columns.features, agents.columns.target)
-        errors = {}  # rows stay with their agents
-    return FitOutcome(estimator.model_, estimator.ledger_, errors, estimator.fit_report_)
+        errors, spread = {}, None  # rows stay with their agents
+    left_out, alone = LeftOut.of(estimator.model_.mixture), None
+    if left_out is not None and engine.engine is None:
+        alone = without_unlabeled(
+            rows,
+            options,
+            estimator.model_.training,
+            lambda other: _declare_ranges(other, options, rows.feature_names),
+        )
+    return FitOutcome(estimator.model_, estimator.ledger_, errors, left_out, alone, spread, estimator.fit_report_)
 
 
 def _declare_ranges(estimator: Any, options: FitOptions, features: Sequence[str]) -> None:
@@ -168,11 +183,12 @@ def _split(given: str, columns: Sequence[str]) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def _errors(rows: Scan, model: Model) -> dict[str, float]:
-    """NRMSE on the labels used, which is optimistic, and on those that were hidden, where there are enough."""
+def _errors(rows: Scan, model: Model) -> tuple[dict[str, float], float | None]:
+    """NRMSE on the labels used (optimistic) and on hidden ones, where there are enough; deviation of the former."""
     errors = {"labels used": RunningError(), "hidden labels": RunningError()}
     for block in rows.blocks():
         predictions = model.predict_rows(block.X)
         errors["labels used"].add(block.y, predictions)
         errors["hidden labels"].add(block.hidden, predictions)
-    return {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}
+    spread = errors["labels used"].spread if errors["labels used"].is_known else None
+    return {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}, spread

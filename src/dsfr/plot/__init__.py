@@ -2,6 +2,7 @@
 
 from dsfr.plot.fit import predictions, response
 from dsfr.plot.rules import memberships, rule_map
+from dsfr.plot.short_rules import price, tree
 from dsfr.plot.training import communication, convergence
 
-__all__ = ["communication", "convergence", "memberships", "predictions", "response", "rule_map"]
+__all__ = ["communication", "convergence", "memberships", "predictions", "price", "response", "rule_map", "tree"]

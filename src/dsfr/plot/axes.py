@@ -14,6 +14,20 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07700", "#56B4E9", "#6B
 DASHES = ("-", "--", ":", "-.")
 
 
+def model_of(given: Any) -> Model:
+    """The model of a fitted estimator, or the model that is given.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    model = getattr(given, "model_", given)
+    if not isinstance(model, Model):
+        raise ValueError(f"model={type(given).__name__} must be a Model or a fitted estimator of dsfr")
+    return model
+
+
 def axes_or_new(ax: Axes | None) -> Axes:
     """The axes given, or those of a new figure.
 

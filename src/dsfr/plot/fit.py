@@ -9,18 +9,20 @@ import numpy as np
 from dsfr.core.arrays import Array, as_floats
 from dsfr.model.inputs import as_matrix
 from dsfr.model.model import Model
-from dsfr.plot.axes import COLORS, Axes, axes_or_new, index_of, label_of
+from dsfr.model.student import student_card
+from dsfr.plot.axes import COLORS, Axes, axes_or_new, index_of, label_of, model_of
 
 N_GRID = 300
 MOST_CURVES = 300
 """Largest number of rows whose curves make the bands of a response."""
 
 
-def predictions(model: Model, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes | None = None) -> Axes:
+def predictions(model: Model | Any, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes | None = None) -> Axes:
     """Predicted against true values of the labelled rows; on the dashed line predictions are right.
 
     If the model has uncertainty, bars are jackknife intervals of nominal ``coverage``.
     """
+    model = model_of(model)
     rows, truth = as_matrix(X, model.feature_names), as_floats(y, "y")
     if truth.shape != (len(rows),):
         raise ValueError(f"y has shape {truth.shape}; it needs one target for each of {len(rows)} rows")
@@ -43,7 +45,13 @@ def predictions(model: Model, X: Any, y: Any, *, coverage: float = 0.9, ax: Axes
 
 
 def response(
-    model: Model, feature: str | int, X: Any = None, *, at: Any = None, coverage: float = 0.9, ax: Axes | None = None
+    model: Model | Any,
+    feature: str | int,
+    X: Any = None,
+    *,
+    at: Any = None,
+    coverage: float = 0.9,
+    ax: Axes | None = None,
 ) -> Axes:
     """The prediction along one feature, the others as in ``at`` (default: the model's typical row).
 
@@ -53,10 +61,10 @@ def response(
     """
     if X is not None and at is not None:
         raise ValueError("X averages over rows and at fixes one row: give one of them")
+    model = model_of(model)
     j = index_of(model, feature)
     ax = axes_or_new(ax)
-    domain = model.structure.domain
-    grid = np.linspace(domain.low[j], domain.high[j], N_GRID)
+    grid = np.linspace(*_ends(model, j), N_GRID)
     at_rows = _rows(model, X, at)
     curves = _curves(model, j, grid, at_rows)
     if len(curves) > 1:
@@ -79,7 +87,19 @@ def _rows(model: Model, X: Any, at: Any) -> Array:
         return rows[np.unique(np.linspace(0, len(rows) - 1, MOST_CURVES).round().astype(np.int64))]
     if at is not None:
         return as_matrix([at], model.feature_names)
+    if model.is_student:
+        return np.array(model.training["student"]["typical_row"], dtype=np.float64)[None]
     return model.structure.typical_row[None]
+
+
+def _ends(model: Model, j: int) -> tuple[float, float]:
+    """Lowest and highest value of a feature that the model follows."""
+    limits = model.predictor.limits
+    if model.is_student and limits is None:  # the file of another program: what the words span
+        ends = [end for ramp in student_card(model).rules.ramps_of(j) for end in ramp] or [0.0, 1.0]
+        return min(ends) - np.ptp(ends), max(ends) + np.ptp(ends)
+    domain = limits if model.is_student and limits is not None else model.structure.domain
+    return float(domain.low[j]), float(domain.high[j])
 
 
 def _curves(model: Model, j: int, grid: Array, rows: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Plots of the rules of the rule base with the largest share: sets along one feature, and a map in two."""
+"""Plots of rules: sets along one feature, and a map in two; of an average, those of the rule base of largest share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dsfr.core.arrays import Array
 from dsfr.core.features.membership import membership_of
 from dsfr.model.inputs import as_matrix
 from dsfr.model.model import Model
-from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label_of
+from dsfr.model.student import student_card
+from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label_of, model_of
 
 N_GRID = 400
 MOST_POINTS = 4000
@@ -19,11 +20,22 @@ MOST_NAMED = 42
 """With more rules there is no legend, because it would fill the plot."""
 
 
-def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | None = None) -> Axes:
-    """Every rule's set of a feature, over the histogram of the rows ``X`` if given; a legend names up to 42 rules."""
+def memberships(model: Model | Any, feature: str | int, X: Any = None, *, ax: Axes | None = None) -> Axes:
+    """Every rule's set of a feature, over the histogram of the rows ``X`` if given; a legend names up to 42 rules.
+
+    Of short rules, the words of the feature, which all rules share.
+
+    Raises
+    ------
+    ValueError
+        If the model has no rules, or no short rule has a condition on the feature.
+    """
+    model = model_of(model)
     j = index_of(model, feature)
-    ax = axes_or_new(ax)
+    if model.is_student:
+        return _words(model, j, X, ax)
     base = model.rule_base.strongest
+    ax = axes_or_new(ax)
     membership = membership_of(base.members[0].predictor.basis.rules.membership)
     grid = np.linspace(base.domain.low[j], base.domain.high[j], N_GRID)
     if X is not None:
@@ -38,13 +50,45 @@ def memberships(model: Model, feature: str | int, X: Any = None, *, ax: Axes | N
     return ax
 
 
+def _words(model: Model, j: int, X: Any, ax: Axes | None) -> Axes:
+    """The terms of a feature of short rules, each with its name."""
+    card = student_card(model)
+    ramps = card.rules.ramps_of(j)
+    if not ramps:
+        used = [card.feature_names[f] for f in np.unique(card.rules.ramp_features).astype(int).tolist()]
+        named = f"conditions are on {', '.join(used)}" if used else "the model is one rule without conditions"
+        raise ValueError(f"no rule has a condition on {card.feature_names[j]!r}: {named}")
+    ax = axes_or_new(ax)
+    column = np.array(ramps).ravel() if X is None else as_matrix(X, model.feature_names)[:, j]
+    if X is not None:
+        _histogram(ax, column)
+    room = 0.3 * np.ptp(ramps)
+    low, high = min(column.min(), ramps[0][0] - room), max(column.max(), ramps[-1][1] + room)
+    grid = np.unique(np.concatenate([np.linspace(low, high, N_GRID), np.ravel(ramps)]))
+    above = np.array([np.interp(grid, ramp, (0.0, 1.0)) for ramp in ramps])
+    edges = np.vstack([np.ones(len(grid)), above, np.zeros(len(grid))])
+    for i, name in enumerate(card.terms[j]):
+        ax.plot(grid, edges[i] - edges[i + 1], color=color_of(i), linestyle=dash_of(i), linewidth=1.8, label=name)
+    ax.set(xlabel=label_of(model.feature_names[j]), ylabel="membership", ylim=(0.0, 1.05))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+    return ax
+
+
 def rule_map(
-    model: Model, X: Any, features: tuple[str | int, str | int] | None = None, *, ax: Axes | None = None
+    model: Model | Any, X: Any, features: tuple[str | int, str | int] | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """Rows coloured by their strongest rule, and rules as ellipses of one width around their centers.
 
     In the two features named, or else in the plane in which the scaled rows vary most (their principal components).
+
+    Raises
+    ------
+    ValueError
+        If the model has no rules with centers: `tree` draws short rules.
     """
+    model = model_of(model)
+    if model.is_student:
+        raise ValueError("short rules have no centers to draw: plot.tree and plot.memberships draw them")
     rows = as_matrix(X, model.feature_names)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(np.int64))]
     base = model.rule_base.strongest

@@ -25,8 +25,8 @@ MOST_AGENTS = 20
 def convergence(history: Model | Sequence[Any], stage: str | None = None, *, ax: Axes | None = None) -> Axes:
     """Error bound, residuals and objective by round, on a logarithmic axis.
 
-    ``history`` is a model, or an estimator's ``history_``; ``stage`` is "clusters" or "weights" (default: the last
-    that had more than one round).
+    ``history`` is a model, a fitted estimator or its ``history_``; ``stage`` is "clusters" or "weights"
+    (default: the last that had more than one round).
     """
     rounds = _rounds(history)
     if not rounds:
@@ -48,7 +48,8 @@ def convergence(history: Model | Sequence[Any], stage: str | None = None, *, ax:
 
 
 def communication(ledger: Model | Ledger, by: str = "task", *, ax: Axes | None = None) -> Axes:
-    """Kilobytes in both directions, ``by`` "task" or "agent"; ``ledger`` is a model, or an estimator's ``ledger_``."""
+    """Kilobytes in both directions, ``by`` "task" or "agent"; of a model, a fitted estimator or its ``ledger_``."""
+    ledger = getattr(ledger, "ledger_", ledger)
     kept = dict(ledger.training) if isinstance(ledger, Model) else record([], ledger)
     keys = {"task": ("ledger", "bytes_down", "bytes_up"), "agent": ("agents", "bytes_received", "bytes_sent")}
     if by not in keys:
@@ -77,6 +78,7 @@ def communication(ledger: Model | Ledger, by: str = "task", *, ax: Axes | None =
 
 
 def _rounds(history: Model | Sequence[Any]) -> list[Mapping[str, Any]]:
+    history = getattr(history, "history_", history)
     entries = history.training.get("history", []) if isinstance(history, Model) else history
     return [asdict(entry) if is_dataclass(entry) and not isinstance(entry, type) else entry for entry in entries]
 

@@ -7,16 +7,30 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.explain.card import Card, quoted
+from dsfr.core.explain.card import Card, in_full, quoted
+from dsfr.core.explain.decision_tree import Branch, decision_tree
 from dsfr.core.explain.words import one_line, readable
 from dsfr.core.scaling.affine import Ranges
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
-from dsfr.report.notes import notes_of_student
-from dsfr.report.payload import column_of, density_of, fit_of, interval_of, reproduce_of, settings_of, tiles_of
+from dsfr.report.notes import caveats_of_student, notes_of_student
+from dsfr.report.payload import (
+    column_of,
+    density_of,
+    fit_of,
+    interval_of,
+    record_of,
+    reproduce_of,
+    settings_of,
+    target_of,
+    tiles_of,
+)
+from dsfr.report.relevance import by_relevance
 
 N_TYPICAL = 3
 """Typical rows shown for each rule."""
+
+RULES_HINT = "A row between two words belongs partly to both. The strengths of the rules add up to 1."
 
 Payload = dict[str, Any]
 
@@ -31,7 +45,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
     start = float(card.predictor.shares @ np.array(card.outputs) / card.predictor.shares.sum())
     return {
         "features": [one_line(name) for name in model.feature_names],
-        "target": one_line(model.target_name),
+        **target_of(model),
         "lead": card.introduction().replace("\n", " "),
         "words": sorted({name for names in card.terms for name in names}),
         "word_edges": [],
@@ -43,17 +57,19 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "reference": typical.tolist(),
         "start": start,
         "rules_start": start,
-        "first_row": typical.tolist(),
+        "first_row": _first_row(card, typical, domain, data).tolist(),
         "interval": interval_of(model),
         "density": density_of(model),
         "rules": [_rule(card, k, typical, domain, data) for k in range(len(card))],
-        "rules_hint": " ".join(f"{meaning}." for meaning in card.meanings()[:-1]),
+        "rules_hint": RULES_HINT if len(card) > 1 else "",
         "columns": [column_of(domain, among, j, with_histogram=data is not None) for j in range(len(typical))],
-        "first_feature": int(card.rules.ramp_features[0]) if len(card.rules.ramp_features) else 0,
+        "order": by_relevance(model, typical, _spread_rows(domain, data), _conditioned(card)),
+        "tree": _tree(card),
         "tiles": tiles_of(model, [("Rules", str(len(card)), f"{price:.1f}% more error than the teacher")], data),
         "price": {"notes": list(card.notes), "curve": [[e["n_rules"], 100.0 * e["price"]] for e in record["curve"]]},
         "fit": fit_of(model, data),
-        "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
+        "record": record_of(model),
+        "caveats": caveats_of_student(model),
         "notes": notes_of_student(model, domain, data),
         "settings": settings_of(model),
         "reproduce": reproduce_of(model),
@@ -70,6 +86,44 @@ def _domain(card: Card, typical: Array, data: ReportData | None) -> Ranges:
         ends = [end for ramp in card.rules.ramps_of(j) for end in ramp]
         low[j], high[j] = min([low[j], *ends]), max([high[j], *ends])
     return Ranges(low, high)
+
+
+def _spread_rows(domain: Ranges, data: ReportData | None) -> Array:
+    """Rows by which features are compared: those of the data, or else the ends of the domain."""
+    return np.stack([domain.low, domain.high]) if data is None else data.X
+
+
+def _conditioned(card: Card) -> list[int]:
+    """Features with conditions, in the order of the columns."""
+    return [int(feature) for feature in np.unique(card.rules.ramp_features)]
+
+
+def _first_row(card: Card, typical: Array, domain: Ranges, data: ReportData | None) -> Array:
+    """A row of the largest rule: at the typical row, all contributions would be zero."""
+    largest = int(np.argmax(card.predictor.shares))
+    numbers = _typical(card, largest, data)
+    row: Array = data.X[numbers[0]] if data is not None and len(numbers) else _center(card, largest, typical, domain)
+    return row
+
+
+def _tree(card: Card) -> Payload | None:
+    """Conditions as nested branches with the meanings of their words; None for one rule."""
+    tree = decision_tree(card.rules)
+    return _branch(card, tree) if isinstance(tree, Branch) else None
+
+
+def _branch(card: Card, node: Branch | int) -> Payload:
+    if isinstance(node, int):
+        return {"rule": node + 1, "leaves": 1}
+    parts = [_branch(card, node.below), _branch(card, node.above)]
+    start, end = card.rules.ramps_of(node.feature)[node.ramp]
+    return {
+        "feature": node.feature,
+        "edges": [f"below {in_full(start)}", f"above {in_full(end)}"],
+        "between": f"{in_full(start)} to {in_full(end)}: partly both",
+        "parts": parts,
+        "leaves": sum(part["leaves"] for part in parts),
+    }
 
 
 def _member(card: Card) -> Payload:
@@ -100,7 +154,7 @@ def _conditions(card: Card, rule: int) -> list[Payload]:
 def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportData | None) -> Payload:
     share = float(card.predictor.shares[rule])
     center = _center(card, rule, typical, domain)
-    constant, *terms = card.line_text(rule).replace(" + ", "\n+ ").replace(" - ", "\n- ").split("\n")
+    constant, terms = in_full(float(card.lines[rule, 0])), card.line_terms(rule)
     numbers = _typical(card, rule, data)
     return {
         "number": rule + 1,
@@ -113,7 +167,11 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
             {"feature": j, "label": " or ".join(card.terms[j][first : last + 1]), "importance": 1.0, "about": ""}
             for j, (first, last) in card.rules.conditions(rule).items()
         ],
-        "then": {"constant": f"{quoted(card.target_name)} = {constant}", "terms": terms},
+        "then": {
+            "constant": f"{quoted(card.target_name)} = {constant}",
+            "terms": list(terms.values()),
+            "features": list(terms),
+        },
         "search": card.rule_text(rule).lower(),
         "center": center.tolist(),
         "width": [1.0] * len(center),

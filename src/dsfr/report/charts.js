@@ -70,7 +70,7 @@ function frame(container, options) {
   const y = (value) => bottom - (bottom - top) * (y1 > y0 ? (place(value) - place(y0)) / (place(y1) - place(y0)) : 0.5);
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": options.label });
   svg.append(shape("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }));
-  for (const mark of ticks(x0, x1, Math.max(2, Math.floor((right - left) / 85)))) {
+  for (const mark of ticks(x0, x1, Math.max(2, Math.floor((right - left) / 85))).filter((value) => !options.wholeX || Number.isInteger(value))) {
     svg.append(shape("line", { x1: x(mark), x2: x(mark), y1: bottom, y2: bottom + 5, class: "axis" }));
     svg.append(shape("text", { x: x(mark), y: bottom + 18, "text-anchor": "middle" }, readable(mark)));
   }

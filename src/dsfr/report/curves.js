@@ -1,7 +1,7 @@
 // Responses, predictions against true values, and the history of the training.
 // ---- response
 function fillResponse() {
-  featureOptions(byId("response-feature"), model.first_feature);
+  featureOptions(byId("response-feature"));
   byId("response-feature").addEventListener("input", drawResponse);
   show("response", "Response");
   onWidth(byId("response-chart"), drawResponse);
@@ -12,20 +12,20 @@ function drawResponse() {
   if (!byId("response-chart").clientWidth) return;
   const j = Number(byId("response-feature").value), column = model.columns[j];
   const at = (value) => { const row = [...state.row]; row[j] = value; return row; };
-  const points = grid(column.low, column.high, 200).map((v) => ({ v, y: predict(model, at(v)), half: halfWidth(model, state.coverage) || 0 }));
-  const range = padded([...points.map((p) => p.y - p.half), ...points.map((p) => p.y + p.half)]);
+  const points = grid(column.low, column.high, 200).map((v) => ({ v, y: predict(model, at(v)), ends: interval(model, at(v), state.coverage) }));
+  const range = padded(points.flatMap((p) => [p.y, ...(p.ends || [])]));
   const plot = frame(byId("response-chart"), { xRange: [column.low, column.high], yRange: range, xLabel: model.features[j], yLabel: model.target, height: 320,
     label: `${model.target} along ${model.features[j]}` });
   if (model.interval) {
-    const up = points.map((p) => [plot.x(p.v), plot.y(p.y + p.half)]), down = points.map((p) => [plot.x(p.v), plot.y(p.y - p.half)]).reverse();
+    const up = points.map((p) => [plot.x(p.v), plot.y(p.ends[1])]), down = points.map((p) => [plot.x(p.v), plot.y(p.ends[0])]).reverse();
     plot.svg.append(shape("path", { d: `${path([...up, ...down])}Z`, fill: "var(--c0)", opacity: 0.16 }));
   }
   plot.svg.append(shape("path", { d: path(points.map((p) => [plot.x(p.v), plot.y(p.y)])), fill: "none", stroke: "var(--c0)", "stroke-width": 2.6 }));
   const here = clamped(state.row[j], column);
   plot.svg.append(shape("circle", { cx: plot.x(here), cy: plot.y(predict(model, at(here))), r: 5, fill: "var(--c1)", stroke: "var(--panel)", "stroke-width": 1.5 }));
   cursor(plot, [column.low, column.high], byId("response-readout"), (value) => {
-    const y = predict(model, at(value)), half = halfWidth(model, state.coverage);
-    return `${model.features[j]} ${readable(value)}: ${model.target} ${readable(y)}${half === null ? "" : ` ± ${readable(half)}`}`;
+    const y = predict(model, at(value)), ends = interval(model, at(value), state.coverage);
+    return `${model.features[j]} ${readable(value)}: ${model.target} ${readable(y)}${ends === null ? "" : ` (${readable(ends[0])} to ${readable(ends[1])})`}`;
   }, here);
 }
 
@@ -51,7 +51,8 @@ function drawFit() {
 function drawBand(plot, [low, high], half) {
   const end = (x, y) => [plot.x(x), plot.y(Math.min(Math.max(y, low), high))];
   const xs = grid(low, high, 100);
-  const outline = [...xs.map((x) => end(x, x + half)), ...xs.reverse().map((x) => end(x, x - half))];
+  const moved = (x, by) => model.link && model.link.is_log ? model.link.factor * x * Math.exp(by) : x + by;
+  const outline = [...xs.map((x) => end(x, moved(x, half))), ...xs.reverse().map((x) => end(x, moved(x, -half)))];
   plot.svg.append(shape("path", { d: `${path(outline)}Z`, fill: "var(--c2)", opacity: 0.14 }));
 }
 

@@ -131,9 +131,8 @@ function expectedEffects(means, deviations, member) {
   return ofTerms(terms, member);
 }
 
-// The expected prediction of a row in which unknown inputs are null.
-function predictExpected(model, row) {
-  if (!row.includes(null)) return predict(model, row);
+// The expected average of all members for a row in which unknown inputs are null.
+function learntExpected(model, row) {
   const found = conditional(model.density, row), deviations = deviationsOf(model.density, found);
   const rules = model.members.reduce((sum, member) =>
     sum + member.share * (member.mean + member.scale * expectedMember(found.means, deviations, member)), 0);
@@ -143,7 +142,7 @@ function predictExpected(model, row) {
 // Deviation of the prediction over unknown inputs: first and second differences along the columns of a Cholesky factor.
 function inputDeviation(model, row) {
   if (!row.includes(null)) return 0;
-  const { means, unknown, covariance } = conditional(model.density, row), middle = predict(model, means);
+  const { means, unknown, covariance } = conditional(model.density, row), middle = learnt(model, means);
   let variance = 0;
   const rest = covariance.map((line) => [...line]);
   unknown.forEach((_, u) => {
@@ -153,7 +152,7 @@ function inputDeviation(model, row) {
     const [above, below] = [1, -1].map((sign) => {
       const moved = [...means];
       unknown.forEach((j, i) => { moved[j] += sign * column[i]; });
-      return predict(model, moved);
+      return learnt(model, moved);
     });
     variance += ((above - below) / 2) ** 2 + 2 * ((above + below) / 2 - middle) ** 2;
   });

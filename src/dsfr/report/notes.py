@@ -15,6 +15,8 @@ from dsfr.report.data import ReportData
 RARE = 0.01
 """A rule with a smaller share of the rows gets a remark."""
 MOST_NAMED = 8
+HIGH_PRICE = 0.05
+"""A larger increase of the error by readability is said at the top of the page."""
 OUTSIDE = 1e-9
 """Rows farther outside a feature's range than this part of it count as outside."""
 
@@ -25,8 +27,7 @@ Note = dict[str, str]
 
 def notes_of_student(model: Model, domain: Ranges, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks, on rules over shared terms."""
-    of_training = [] if model.training.get("termination") != "max_rounds" else [_warning(UNCONVERGED)]
-    notes = [*of_training, *_of_data(model, domain, data)]
+    notes = [*map(_remark, model.target_notes()), *_of_data(model, domain, data)]
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
@@ -34,8 +35,42 @@ def notes_of(model: Model, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks."""
     base = model.structure.rules
     rules = [] if base is None else _of_rules(base)
-    notes = [*_of_training(model), *rules, *_of_ranges(model), *_of_data(model, model.structure.domain, data)]
+    notes = [
+        *map(_remark, model.target_notes()),
+        *rules,
+        *_of_ranges(model),
+        *_of_data(model, model.structure.domain, data),
+    ]
     return sorted(notes, key=lambda note: note["level"] != "warning")
+
+
+def caveats_of(model: Model) -> list[str]:
+    """What a reader must know before reading numbers: it stands near the top of the page."""
+    found = [UNCONVERGED] if model.training.get("termination") == "max_rounds" else []
+    n_labeled = model.training.get("n_labeled")
+    n_weights = sum(member.predictor.weights.size for member in model.members)
+    if isinstance(n_labeled, int) and n_labeled < n_weights:
+        found.append(
+            f"{n_labeled} labels determine {n_weights} weights: the ridge and the unlabelled rows decide the rest, and "
+            "single slopes should not be read as measured effects."
+        )
+    return found
+
+
+def caveats_of_student(model: Model) -> list[str]:
+    """The same for rules over shared terms: no signal, few labels, a high price."""
+    record, n_labeled = model.training["student"], model.training.get("n_labeled")
+    found = [UNCONVERGED] if model.training.get("termination") == "max_rounds" else []
+    if not record["is_signal"]:
+        found.append("The labels carry no signal: the mean predicts as well, and that is what the model does.")
+    elif isinstance(n_labeled, int):
+        found.append(
+            f"The rules were learnt from {n_labeled} labels: they describe what the model predicts, and single slopes "
+            "should not be read as measured effects."
+        )
+    if record["is_signal"] and record["price"] > HIGH_PRICE:
+        found.append(f"Readability has a price here: {record['price']:.0%} more error than the model behind the rules.")
+    return found
 
 
 def _warning(text: str) -> Note:
@@ -44,18 +79,6 @@ def _warning(text: str) -> Note:
 
 def _remark(text: str) -> Note:
     return {"level": "remark", "text": text}
-
-
-def _of_training(model: Model) -> Iterator[Note]:
-    if model.training.get("termination") == "max_rounds":
-        yield _warning(UNCONVERGED)
-    n_labeled = model.training.get("n_labeled")
-    n_weights = sum(member.predictor.weights.size for member in model.members)
-    if isinstance(n_labeled, int) and n_labeled < n_weights:
-        yield _remark(
-            f"{n_labeled} labels determine {n_weights} weights: the ridge and the unlabelled rows decide the rest, and "
-            "single slopes should not be read as measured effects."
-        )
 
 
 def _of_rules(base: RuleBase) -> Iterator[Note]:

@@ -3,6 +3,7 @@ function fillSummary() {
   byId("lead").textContent = model.lead;
   byId("tiles").append(...model.tiles.map((tile) => element("div", {}, element("dt", {}, tile.name),
     element("dd", {}, tile.value, tile.note ? element("small", {}, tile.note) : null))));
+  byId("caveats").append(...model.caveats.map((text) => element("li", { class: "warning" }, element("b", {}, "⚠"), text)));
   show("summary", "Summary");
 }
 
@@ -45,7 +46,7 @@ function fillPrice() {
 
 function drawPrice() {
   const points = model.price.curve, most = Math.max(...points.map(([, price]) => price));
-  const plot = frame(byId("price-chart"), { xRange: [1, points.length], yRange: [0, 1.1 * most || 1], xLabel: "rules", yLabel: "more error, %", height: 280,
+  const plot = frame(byId("price-chart"), { xRange: [1, points.length], wholeX: true, yRange: [0, 1.1 * most || 1], xLabel: "rules", yLabel: "more error, %", height: 280,
     label: "Price of readability by number of rules" });
   plot.svg.append(shape("path", { d: path(points.map(([n, price]) => [plot.x(n), plot.y(price)])), fill: "none", stroke: "var(--c0)", "stroke-width": 2.4 }));
   for (const [n, price] of points) plot.svg.append(shape("circle", { cx: plot.x(n), cy: plot.y(price), r: n === model.rules.length ? 6 : 3.5, fill: n === model.rules.length ? "var(--c1)" : "var(--c0)" }));

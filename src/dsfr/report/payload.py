@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dsfr.core.explain.rules import Rule
 from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import LABEL_EDGES, LABELS, one_line, readable
 from dsfr.core.prediction.errors import relative_error
+from dsfr.core.prediction.link import learnt_name
 from dsfr.core.prediction.mixture import Member
 from dsfr.core.scaling.affine import Ranges
 from dsfr.estimators.parameters import read_parameters
@@ -20,14 +22,13 @@ from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.effects import effect_members, effects_section, member_units
-from dsfr.report.notes import notes_of
+from dsfr.report.notes import caveats_of, notes_of
+from dsfr.report.relevance import by_relevance
 from dsfr.report.reproduce import reproduction_of
 from dsfr.training.component import as_source
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 N_BINS = 36
-FIRST_QUANTILES = (0.1, 0.9)
-"""Between these of a feature, the change of the prediction decides which feature is shown first."""
 GRID = np.linspace(0.0, 1.0, 201)
 """Quantiles of a feature that the page gets, for the words beside its slider."""
 MOST_POINTS = 1500
@@ -42,7 +43,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
     among = structure.synthetic_rows() if data is None else data.X
     return {
         "features": [one_line(name) for name in model.feature_names],
-        "target": one_line(model.target_name),
+        **target_of(model),
         "lead": _lead(model, structure),
         "words": list(LABELS),
         "word_edges": list(LABEL_EDGES),
@@ -61,13 +62,24 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "columns": [
             column_of(structure.domain, among, j, with_histogram=data is not None) for j in range(among.shape[1])
         ],
-        "first_feature": _first_feature(model, structure, among),
+        "order": by_relevance(model, structure.typical_row, among),
         "tiles": tiles_of(model, _size_tiles(structure), data),
         "fit": fit_of(model, data),
-        "record": {name: list(model.training.get(name, [])) for name in ("history", "ledger", "agents")},
+        "record": record_of(model),
+        "caveats": caveats_of(model),
         "notes": notes_of(model, data),
         "settings": settings_of(model),
         "reproduce": reproduce_of(model),
+    }
+
+
+def target_of(model: Model) -> Payload:
+    """The target, what is learnt of it, and how predictions follow from that; no link where they are the same."""
+    link = model.mixture.link
+    return {
+        "target": one_line(model.target_name),
+        "learnt": one_line(learnt_name(model.target_name, link)),
+        "link": None if link.is_identity else asdict(link),
     }
 
 
@@ -76,15 +88,6 @@ def _first_row(structure: Structure, among: Array) -> Array:
     base = structure.rules
     row: Array = among[0] if base is None else base.centers[int(np.argmax(base.shares))]
     return row
-
-
-def _first_feature(model: Model, structure: Structure, X: Array) -> int:
-    """The feature along which predictions vary most, from the typical row."""
-    rows = np.repeat(structure.typical_row[None], 2 * X.shape[1], axis=0)
-    each = np.arange(X.shape[1])
-    rows[each, each], rows[X.shape[1] + each, each] = np.quantile(X, FIRST_QUANTILES, axis=0)
-    low, high = np.split(model.predict_rows(rows), 2)
-    return int(np.argmax(np.abs(high / 2 - low / 2)))
 
 
 def _lead(model: Model, structure: Structure) -> str:
@@ -162,7 +165,11 @@ def _rule(rule: Rule) -> Payload:
         "mean": rule.mean_output,
         "mean_text": f"{rule.share:.0%} of rows · mean output {readable(rule.mean_output)}",
         "conditions": conditions,
-        "then": {"constant": f"{one_line(rule.target_name)} = {readable(rule.constant)}", "terms": rule.line_terms()},
+        "then": {
+            "constant": f"{one_line(rule.target_name)} = {readable(rule.constant)}",
+            "terms": rule.line_terms(),
+            "features": [j for j, is_shown in enumerate(rule.terms) if is_shown],
+        },
         "search": str(rule).lower(),
         "center": rule.centers.tolist(),
         "width": rule.widths.tolist(),
@@ -202,24 +209,39 @@ def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData |
         *sizes,
         ("Inputs", str(len(model.feature_names)), ""),
         ("Training rows", _count(training, "n_samples"), f"{_count(training, 'n_labeled')} labelled"),
-        ("Agents", _count(training, "n_agents"), ""),
-        ("Rounds", _count(training, "rounds"), _sent(training)),
     ]
+    if is_distributed(model):
+        tiles += [("Agents", _count(training, "n_agents"), ""), ("Rounds", _count(training, "rounds"), _sent(training))]
     interval = model.half_widths(COVERAGES)
     if 0.9 in interval:
         tiles.append(
             (
                 "90% interval",
-                f"± {readable(interval[0.9])}",
+                f"× or ÷ {np.exp(interval[0.9]):.3g}" if model.mixture.link.is_log else f"± {readable(interval[0.9])}",
                 "of a typical row, from errors on labels left out one at a time",
             )
         )
-    error = _error(model, data)
+    scores, error = model.mixture.scores, _error(model, data)
+    if scores is not None:
+        value = f"{readable(scores.deviation)} ± {readable(float(f'{scores.standard_error:.2g}'))}"
+        tiles.append(("Leave-one-out error", value, "root mean square on the labels, and its standard error"))
     if error is not None:
-        tiles.append(
-            ("NRMSE", f"{error[0]:.3f}", f"on {error[1]:,} labelled rows of the data; 1 = predicting the mean")
-        )
+        note = f"on {error[1]:,} labelled rows of the data; 1 = predicting the mean. Rows of the training flatter."
+        tiles.append(("NRMSE", f"{error[0]:.3f}", note))
     return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
+
+
+def is_distributed(model: Model) -> bool:
+    """Whether several agents trained the model; a file without the number may come from several."""
+    return bool(model.training.get("n_agents", 2) != 1)
+
+
+def record_of(model: Model) -> Payload:
+    """History of the rounds, and with several agents what was sent."""
+    shown = ("history", "ledger", "agents") if is_distributed(model) else ("history",)
+    return {
+        name: list(model.training.get(name, ())) if name in shown else [] for name in ("history", "ledger", "agents")
+    }
 
 
 def _count(training: Mapping[str, Any], name: str) -> str:

@@ -93,9 +93,29 @@ function effectsOf(model, row) {
   return { features, together };
 }
 
-function predict(model, row) {
+// Average of all members, on the scale on which they are learnt; the expected one where unknown inputs are null.
+function learnt(model, row) {
+  if (row.includes(null)) return learntExpected(model, row);
   const rules = model.members.reduce((sum, member) => sum + member.share * memberPrediction(row, member), 0);
   return rules + model.effect_members.reduce((sum, member) => sum + member.share * effectPrediction(row, member), 0);
+}
+
+function held(link, value) { return Math.min(Math.max(value, link.low), link.high); }
+
+function predict(model, row) {
+  const link = model.link, value = learnt(model, row);
+  if (!link) return value;
+  return link.is_log ? link.factor * Math.exp(held(link, value)) : held(link, value);
+}
+
+// Ends of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
+function interval(model, row, coverage) {
+  if (!model.interval) return null;
+  const half = halfWidth(model, coverage, inputDeviation(model, row)), link = model.link, value = learnt(model, row);
+  if (!link) return [value - half, value + half];
+  const center = held(link, value), predicted = predict(model, row);
+  const ends = [center - half, center + half].map((end) => link.is_log ? Math.exp(end) : end);
+  return [Math.min(ends[0], predicted), Math.max(ends[1], predicted)].map((end) => Math.min(Math.max(end, link.floor), link.ceiling));
 }
 
 // Strengths of the rules of all members, concatenated; they sum to the share of the rules.
@@ -126,10 +146,8 @@ function contributions(model, row) {
   return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1) + effects.features[j]), together };
 }
 
-// Half the width of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
-// Unknown inputs widen it by their deviation, as if it were that of an error.
+// Half the width of the jackknife interval of the chosen nominal coverage. Unknown inputs widen it by their deviation, as if it were that of an error.
 function halfWidth(model, coverage, inputs = 0) {
-  if (!model.interval) return null;
   const half = model.interval.half_widths[coverage], typical = model.interval.deviation;
   return Math.hypot(half, (typical > 0 ? half / typical : 1) * inputs);
 }

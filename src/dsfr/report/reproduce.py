@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from inspect import signature
 from typing import Any
 
 import dsfr.estimators
-from dsfr.estimators.parameters import COMPONENTS, ComponentEstimator, read_parameters
+from dsfr.estimators.parameters import COMPONENTS, NOT_SETTINGS, ComponentEstimator, read_parameters
 from dsfr.model.model import Model
 from dsfr.training.component import as_source
+
+LINE = 88
+"""Longer calls have one argument per line."""
 
 
 def reproduction_of(model: Model) -> str:
     """The call that trained a model on rows ``X``, targets ``y`` and perhaps ``owners``; empty if it is not known."""
-    kind = getattr(dsfr.estimators, str(model.settings.get("estimator", "")), None)
-    if not isinstance(kind, type) or not issubclass(kind, ComponentEstimator):
-        return ""
     try:
-        changed = dict(_changed(kind, read_parameters(model.settings)))
-    except ValueError:  # a component of another version, or of a plug-in
+        name, arguments, imports = _call(model.settings)
+    except ValueError:  # an estimator or a component of another version, or of a plug-in
         return ""
-    arguments = "".join(f"    {name}={_source(name, value)},\n" for name, value in changed.items())
-    imports = sorted({kind.__name__, *(name for value in changed.items() for name in _classes(*value))})
     owners = ", agents=owners" if model.training.get("owners_given") else ""
-    called = f"(\n{arguments})" if arguments else "()"
-    return f"from dsfr import {', '.join(imports)}\n\nmodel = {kind.__name__}{called}.fit(X, y{owners})"
+    start, end = f"model = {name}", f".fit(X, y{owners})"
+    called = f"({', '.join(arguments)})"
+    if len(start + called + end) > LINE:
+        called = "".join(["(\n", *(f"    {argument},\n" for argument in arguments), ")"])
+    return f"from dsfr import {', '.join(sorted(imports))}\n\n{start}{called}{end}"
+
+
+def _call(settings: Mapping[str, Any]) -> tuple[str, list[str], set[str]]:
+    """Name of an estimator, the source of its arguments, and the names to import.
+
+    Raises
+    ------
+    ValueError
+        If the estimator or a component is not known.
+    """
+    kind = getattr(dsfr.estimators, str(settings.get("estimator", "")), None)
+    if not isinstance(kind, type) or not issubclass(kind, ComponentEstimator):
+        raise ValueError("unknown estimator")
+    plain = {name: value for name, value in settings.items() if name not in ("teacher", "edits")}
+    changed = dict(_changed(kind, read_parameters(plain)))
+    arguments = [f"{name}={_source(name, value)}" for name, value in changed.items()]
+    imports = {kind.__name__, *(name for value in changed.items() for name in _classes(*value))}
+    if settings.get("edits") is not None:
+        arguments.append(f"edits={settings['edits']!r}")
+    if isinstance(settings.get("teacher"), Mapping):
+        # What says where rows are kept, and the seed, are arguments of the student alone.
+        own = {name: value for name, value in settings["teacher"].items() if name not in NOT_SETTINGS}
+        teacher, parts, more = _call(own)
+        arguments.append(f"teacher={teacher}({', '.join(parts)})")
+        imports |= more
+    return kind.__name__, arguments, imports
 
 
 def _changed(kind: type[ComponentEstimator], params: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -7,9 +7,14 @@ function fillRules() {
   fillMembers();
   for (const id of ["rule-search", "rule-feature", "rule-label", "rule-sort", "rule-member"]) byId(id).addEventListener("input", drawCards);
   byId("rule-member").addEventListener("input", () => { if (byId("set-chart").clientWidth) drawSets(); });
+  byId("rule-tools").hidden = Boolean(model.terms) && model.rules.length <= FEW_RULES;
   drawCards();
   show("rules", "Rules");
+  fillTree();
+  fillWords();
 }
+
+const FEW_RULES = 6;
 
 // Of several members, the rules of the one with the largest share are shown first; the others on demand.
 function fillMembers() {
@@ -49,14 +54,24 @@ function cardOf(rule) {
     element("header", {}, element("h3", {}, `Rule ${rule.number}`), element("span", { class: "mean" }, rule.mean_text)),
     element("div", { class: "share", title: rule.share_text }, bar),
     ...conditionsOf(rule),
-    element("p", { class: "then" }, element("b", {}, "THEN "), rule.then.constant, ...rule.then.terms.flatMap((term) => [" ", element("span", {}, term)])),
+    ...lineOf(rule),
     typicalOf(rule),
     element("div", { class: "actions" }, element("button", { type: "button", onclick: () => tryRow(rule.center) }, "Try its center")));
   card.style.setProperty("--rule", ruleColor(rule.number - 1));
   return card;
 }
 
-const MOST_CONDITIONS = 8;
+const MOST_CONDITIONS = 8, MOST_TERMS = 12;
+
+// The line of a rule; of many terms, those of the most relevant inputs first, the others on demand.
+function lineOf(rule) {
+  const { terms, features, constant } = rule.then, spans = (part) => part.flatMap((term) => [" ", element("span", {}, term)]);
+  const relevant = new Set([...features].sort((a, b) => model.order.indexOf(a) - model.order.indexOf(b)).slice(0, MOST_TERMS));
+  const line = element("p", { class: "then" }, element("b", {}, "THEN "), constant, ...spans(terms.filter((_, i) => relevant.has(features[i]))));
+  const others = terms.filter((_, i) => !relevant.has(features[i]));
+  if (!others.length) return [line];
+  return [line, element("details", {}, element("summary", {}, `and ${others.length} terms that matter less`), element("p", {}, ...spans(others)))];
+}
 
 // All conditions in order; if there are many, the most important ones first, the others on demand.
 function conditionsOf(rule) {
@@ -77,8 +92,10 @@ function conditionOf(c, joint) {
 function typicalOf(rule) {
   if (!rule.typical.length) return null;
   const header = ["", ...rule.typical.map((row) => `row ${row.number}`)];
-  const lines = model.features.map((name, j) => [name, ...rule.typical.map((row) => readable(row.values[j]))]);
-  return element("details", {}, element("summary", {}, "Most typical rows"), element("div", { class: "scroll" }, sortableTable(header, lines)));
+  const lineOf = (j) => [model.features[j], ...rule.typical.map((row) => readable(row.values[j]))];
+  const shown = model.order.slice(0, MOST_INPUTS), others = model.order.length - shown.length;
+  const note = others > 0 ? element("p", { class: "hint" }, `and ${others} inputs that matter less`) : null;
+  return element("details", {}, element("summary", {}, "Most typical rows"), element("div", { class: "scroll" }, sortableTable(header, shown.map(lineOf))), note);
 }
 
 function tryRow(row) {
@@ -90,7 +107,8 @@ function tryRow(row) {
 // ---- sets
 function fillSets() {
   if (!model.members.length) return;
-  featureOptions(byId("set-feature"), model.first_feature);
+  if (model.terms) return; // shared words have plots of their own
+  featureOptions(byId("set-feature"));
   byId("set-feature").addEventListener("input", drawSets);
   show("sets", "Sets");
   onWidth(byId("set-chart"), drawSets);
@@ -106,8 +124,11 @@ function membership(rule, j, value) {
   return Math.exp(logMembership((value - rule.center[j]) / rule.width[j]));
 }
 
+const MOST_CURVED = 10;
+
 function drawSets() {
   const j = Number(byId("set-feature").value), column = model.columns[j];
+  if (rulesOfMember().length > MOST_CURVED) { drawIntervals(j, column); return; }
   const plot = frame(byId("set-chart"), { xRange: [column.low, column.high], yRange: [0, 1.3], xLabel: model.features[j], height: 320, noY: true,
     label: `Sets of ${model.features[j]} in every rule` });
   drawHistogram(plot, column.histogram);

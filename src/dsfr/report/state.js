@@ -22,9 +22,10 @@ function onWidth(container, draw) {
   }).observe(container);
 }
 
-function featureOptions(select, chosen = 0) {
-  select.replaceChildren(...model.features.map((name, j) => element("option", { value: j }, name)));
-  select.value = String(chosen);
+// Features by relevance: the first is chosen.
+function featureOptions(select) {
+  select.replaceChildren(...model.order.map((j) => element("option", { value: j }, model.features[j])));
+  select.value = String(model.order[0]);
 }
 
 function word(j, value) {

@@ -1,7 +1,11 @@
 // Sliders, the live prediction, and its contributions.
+const MOST_INPUTS = 12;
+
 function fillInputs() {
   byId("what-target").textContent = model.target;
-  byId("inputs").append(...model.features.map((name, j) => inputOf(name, j)));
+  const made = model.order.map((j) => inputOf(model.features[j], j)), others = made.slice(MOST_INPUTS);
+  byId("inputs").append(...made.slice(0, MOST_INPUTS));
+  if (others.length) byId("inputs").append(element("details", {}, element("summary", {}, `${others.length} inputs that matter less`), ...others));
   byId("reset").addEventListener("click", () => useRow(model.reference));
   state.listeners.push(completeRow);
   fillCoverages();
@@ -74,19 +78,19 @@ function useRow(row) {
 }
 
 function drawPrediction() {
-  const row = knownRow(), value = predictExpected(model, row);
-  const half = halfWidth(model, state.coverage, model.interval ? inputDeviation(model, row) : 0);
+  const row = knownRow(), value = predict(model, row), ends = interval(model, row, state.coverage);
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
-  byId("interval-text").textContent = half === null ? "" : `interval (jackknife): ${readable(value - half)} to ${readable(value + half)}`;
+  byId("brief").textContent = `= ${readable(value)}`;
+  byId("interval-text").textContent = ends === null ? "" : `interval (jackknife): ${readable(ends[0])} to ${readable(ends[1])}`;
   byId("fires").hidden = !model.members.length;
   const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
   meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
     name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));
-  drawContributions(value);
+  drawContributions(learnt(model, row), value);
 }
 
-function drawContributions(value) {
+function drawContributions(value, prediction) {
   const parts = contributions(model, state.row);
   const least = 1e-9 * (Math.abs(parts.start) + Math.abs(value));
   const signed = (part) => Math.abs(part) <= least ? "0" : (part < 0 ? "−" : "+") + readable(Math.abs(part));
@@ -95,10 +99,11 @@ function drawContributions(value) {
   const rows = [...(model.members.length ? [{ name: "which rules fire", value: parts.firing }] : []), ...shown];
   if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
   rows.push(...pairRows(parts.together));
-  if (state.unknown.includes(true)) rows.push({ name: "unknown inputs vary", value: value - predict(model, state.row) });
+  if (state.unknown.includes(true)) rows.push({ name: "unknown inputs vary", value: value - learnt(model, state.row) });
   const bars = element("div");
   meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
-  byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.target}`, readable(value), "total"));
+  byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.learnt}`, readable(value), "total"),
+    ...(prediction === value ? [] : [plainRow(`${model.target}, ${model.link.is_log ? `${readable(model.link.factor)} exp(${model.learnt})` : "held at its limit"}`, readable(prediction), "total")]));
 }
 
 const MOST_PAIRS = 5;

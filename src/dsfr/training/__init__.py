@@ -1,5 +1,6 @@
 """Training as a conversation: what agents do in each named task, and what the coordinator makes of the reductions."""
 
+from dsfr.training.ensemble_settings import Ensemble
 from dsfr.training.fuzzy_rules import FuzzyRules
 from dsfr.training.penalties import ICR, Graph
 from dsfr.training.scaling.scalings import RangeScaling, RobustScaling
@@ -18,6 +19,7 @@ __all__ = [
     "Conjugate",
     "ContributionError",
     "Decentralized",
+    "Ensemble",
     "FewRounds",
     "FuzzyRules",
     "Graph",

@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
 from dsfr.core.density import RowDensity
-from dsfr.core.scaling.affine import Ranges
+from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 
 Batch: TypeAlias = tuple[Array, Array]
 """Features, unscaled, and targets with NaN where unlabelled, of consecutive rows."""
+WeightedBatch: TypeAlias = tuple[Array, Array, Array | None]
+"""A batch with the weights of its labels; None where all labels weigh 1."""
 
 MAX_GRAPH_ROWS = 2**16
 """A graph needs all rows at once; so many are collected even from a source that streams them."""
@@ -57,6 +59,8 @@ class ArrayRows:
 
     X: Array
     y: Array
+    weights: Array | None = None
+    """How often the label of each row counts, > 0; None: once."""
 
     @property
     def n_samples(self) -> int:
@@ -76,6 +80,10 @@ class ArrayRows:
     def batches(self) -> Iterator[Batch]:
         """All rows at once."""
         yield self.X, self.y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """All rows at once, with the weights of their labels."""
+        yield self.X, self.y, self.weights
 
 
 class OfRows:
@@ -113,9 +121,34 @@ class LimitedRows(OfRows):
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows."""
-        for X, y in self.rows.batches():
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        for X, y, weights in weighted(self.rows):
             for part in row_blocks(len(y), LIMITED_ROWS):
-                yield self.limits.clip(X[part]), np.clip(y[part], *self.target_limits)
+                own = None if weights is None else weights[part]
+                yield self.limits.clip(X[part]), np.clip(y[part], *self.target_limits), own
+
+
+@dataclass(frozen=True, slots=True)
+class LogRows(OfRows):
+    """Rows of another source with the logarithms of their targets."""
+
+    rows: Rows
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows; the logarithm of a target that is not positive is the lowest number there is."""
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        for X, y, weights in weighted(self.rows):
+            positive = np.where(y > 0.0, y, 1.0)
+            logarithms = np.where(y > 0.0, np.log(positive), np.where(np.isnan(y), np.nan, -LARGEST_FLOAT))
+            yield X, logarithms, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +163,18 @@ class CompletedRows(OfRows):
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows."""
-        for X, y in self.rows.batches():
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        for X, y, weights in weighted(self.rows):
             if not np.isnan(X.min(initial=0.0)):
-                yield X, y
+                yield X, y, weights
                 continue
             for part in row_blocks(len(y), LIMITED_ROWS):
-                yield self.density.expected(X[part]), y[part]
+                own = None if weights is None else weights[part]
+                yield self.density.expected(X[part]), y[part], own
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +191,15 @@ class CompleteRows(OfRows):
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows."""
-        for X, y in self.rows.batches():
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        for X, y, weights in weighted(self.rows):
             if np.isnan(X.min(initial=0.0)):
                 raise IncompleteRowsError("X has missing values")
-            yield X, y
+            yield X, y, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +214,55 @@ class DistinctRows(OfRows):
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows that are kept, in whole chunks of `SUM_ROWS`."""
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows that are kept, in whole chunks of `SUM_ROWS`, with the weights of their labels."""
         kept = np.unpackbits(self.packed, count=self.rows.n_samples).view(bool)
-        waiting, start = [(np.empty((0, self.n_features)), np.empty(0))], 0
-        for X, y in self.rows.batches():
-            for part in row_blocks(len(y), LIMITED_ROWS):
-                here = kept[start + part.start : start + part.stop]
-                waiting.append((X[part][here], y[part][here]))
-                if sum(len(targets) for _, targets in waiting) >= LIMITED_ROWS:
-                    X_kept, y_kept = _joined(waiting)
-                    whole = len(y_kept) - len(y_kept) % SUM_ROWS
-                    yield X_kept[:whole], y_kept[:whole]
-                    waiting = [(X_kept[whole:], y_kept[whole:])]
-            start += len(y)
+        waiting, start = [_no_rows(self.n_features)], 0
+        for batch in weighted(self.rows):
+            for part in row_blocks(len(batch[1]), LIMITED_ROWS):
+                waiting.append(_chosen(_chosen(batch, part), kept[start + part.start : start + part.stop]))
+                if sum(len(targets) for _, targets, _ in waiting) >= LIMITED_ROWS:
+                    joined = _joined(waiting)
+                    whole = len(joined[1]) - len(joined[1]) % SUM_ROWS
+                    yield _chosen(joined, slice(whole))
+                    waiting = [_chosen(joined, slice(whole, None))]
+            start += len(batch[1])
         yield _joined(waiting)
 
 
-def _joined(batches: list[Batch]) -> Batch:
-    """Batches as one; an empty one does not decide the precision of the others."""
+def weighted(rows: Rows) -> Iterator[WeightedBatch]:
+    """One pass over any rows, with the weights of their labels; sources that stream have none."""
+    if isinstance(rows, ArrayRows | LimitedRows | LogRows | DistinctRows):
+        return rows.weighted_batches()
+    return ((X, y, None) for X, y in rows.batches())
+
+
+def has_weights(rows: Rows) -> bool:
+    """Whether labels have weights."""
+    source = rows
+    while isinstance(source, LimitedRows | LogRows | DistinctRows):
+        source = source.rows
+    return isinstance(source, ArrayRows) and source.weights is not None
+
+
+def _no_rows(n_features: int) -> WeightedBatch:
+    return np.empty((0, n_features)), np.empty(0), None
+
+
+def _chosen(batch: WeightedBatch, rows: slice | npt.NDArray[np.bool_]) -> WeightedBatch:
+    X, y, weights = batch
+    return X[rows], y[rows], None if weights is None else weights[rows]
+
+
+def _joined(batches: list[WeightedBatch]) -> WeightedBatch:
+    """Batches as one; an empty one does not decide the precision of the others, nor whether there are weights."""
     filled = [batch for batch in batches if len(batch[1])] or batches[:1]
-    return np.concatenate([X for X, _ in filled]), np.concatenate([y for _, y in filled])
+    weights = [own for _, _, own in filled if own is not None]
+    X, y = np.concatenate([X for X, _, _ in filled]), np.concatenate([y for _, y, _ in filled])
+    return X, y, np.concatenate(weights) if weights else None
 
 
 def pick(rows: Rows, wanted: IntArray, *, unlabeled: bool = False) -> Array:
@@ -216,7 +290,7 @@ def collect(rows: Rows) -> Batch:
     if isinstance(rows, ArrayRows):
         return rows.X, rows.y
     source = rows
-    while isinstance(source, LimitedRows | DistinctRows | CompletedRows):
+    while isinstance(source, LimitedRows | DistinctRows | LogRows | CompletedRows):
         source = source.rows
     if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
         raise ValueError(

@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsfr.training.component import TRUE_OR_FALSE, Component, Rule, count, number, one_of, only, parameter
+from dsfr.training.ensemble_settings import (
+    KIND_OF_EFFECTS,
+    KIND_OF_RELEVANCE,
+    NUMBER_OF_MODELS,
+    WEIGHTS_PER_LABEL,
+)
 from dsfr.training.fuzzy_rules import FuzzyRules
 from dsfr.training.penalties import ICR, NO_PENALTY, UnlabeledPenalty
 from dsfr.training.scaling.scalings import RangeScaling, Scaling
 from dsfr.training.solvers import Conjugate, Solver, Sums
 from dsfr.training.solvers.few_rounds import is_not_robust
-from dsfr.training.tasks.symbols import MOST_MODELS
 
 USUAL_RIDGE = 0.1
 FAMILIES: dict[str, type[Component]] = {
@@ -43,20 +48,11 @@ class Settings(Component):
         number(0, "a number > 0, or the weights are not determined; usual values are 1e-3 to 1", or_none=True),
     )
     tune: str | None = parameter(None, one_of("evidence", "loo", None))
-    n_models: int | str = parameter(
-        1,
-        Rule(
-            lambda value: value == "auto" or (count(0, "").holds(value) and value <= MOST_MODELS),
-            f"a whole number from 0 (effects alone) to {MOST_MODELS} (every second one has twice the rules), or "
-            "'auto' to go on while more rules help",
-        ),
-    )
-    relevance: str | None = parameter(None, one_of("evidence", "slopes", None))
-    effects: str | None = parameter(None, one_of("auto", "pairs", "single", None))
-    max_weights_per_label: float | None = parameter(
-        None,
-        number(0, "a number > 0: the weights that a sum over labels may determine, for each label", or_none=True),
-    )
+    n_models: int | str = parameter(1, NUMBER_OF_MODELS)
+    relevance: str | None = parameter(None, KIND_OF_RELEVANCE)
+    effects: str | None = parameter(None, KIND_OF_EFFECTS)
+    max_weights_per_label: float | None = parameter(None, WEIGHTS_PER_LABEL)
+    target: str | None = parameter(None, one_of("auto", "log", None))
     scaling: Scaling = field(default_factory=RangeScaling)
     uncertainty: bool = parameter(False, TRUE_OR_FALSE)
     solver: Solver = LEFT_OPEN  # type: ignore[assignment]
@@ -104,6 +100,14 @@ class Settings(Component):
     def merges_duplicates(self) -> bool:
         """Whether duplicate rows count once: where labels choose, or measure the uncertainty of a model."""
         return self.tune is not None or self.uncertainty or self.relevance == "evidence"
+
+    @property
+    def takes_relative_weights(self) -> bool:
+        """Whether weights of labels compare these with each other and do not say how many there are.
+
+        That is so where copies of a row count once: there, doubling all weights must be as doubling the table is.
+        """
+        return self.merges_duplicates
 
 
 def usual_solver(tune: Any, uncertainty: Any) -> Solver:
@@ -155,6 +159,9 @@ def _declarations(settings: Settings) -> Iterator[tuple[str, Mapping[str, Rule]]
     if settings.effects is not None:
         why = "effects are weighed by what the labels say of them"
         yield f"effects={settings.effects!r}", {"tune": only("evidence", "loo", because=why)}
+    if settings.target == "log":
+        why = "leave-one-out errors tell how logarithms become means"
+        yield "target='log'", {"tune": only("evidence", "loo", because=why)}
     if settings.tune is not None:
         why = f"tune={settings.tune!r} chooses it"
         chosen = {"ridge": only(None, because=why), "unlabeled.weight": only(None, because=why)}

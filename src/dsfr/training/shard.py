@@ -22,16 +22,22 @@ from dsfr.training.rows import (
     CompleteRows,
     DistinctRows,
     LimitedRows,
+    LogRows,
     OfRows,
     Rows,
+    WeightedBatch,
     collect,
+    has_weights,
     pick,
+    weighted,
 )
 
 MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
 LIMITS = ("limit_low", "limit_high", "target_limits")
 """Names of the limits of robust scaling in messages and memory."""
+LOG_TARGET = "log_target"
+"""Name of the mark in messages and memory that logarithms of targets are learnt."""
 KEPT = ("kept_rows", "kept_counts")
 """Names in memory of which rows are left without duplicates, eight to a byte, and of how many and how many labelled."""
 
@@ -99,13 +105,27 @@ class Shard(OfRows):
     @property
     def nbytes(self) -> int:
         """Bytes that the rows take up in memory."""
-        return self.rows.X.nbytes + self.rows.y.nbytes if isinstance(self.rows, ArrayRows) else 0
+        if not isinstance(self.rows, ArrayRows):
+            return 0
+        weights = 0 if self.rows.weights is None else self.rows.weights.nbytes
+        return self.rows.X.nbytes + self.rows.y.nbytes + weights
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether labels have weights."""
+        return has_weights(self.rows)
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the rows, unscaled."""
         for X, y in self.rows.batches():
             self._count(len(y))
             yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, unscaled, with the weights of their labels; None where all weigh 1."""
+        for X, y, weights in weighted(self.rows):
+            self._count(len(y))
+            yield X, y, weights
 
     def picked(self, wanted: IntArray, *, unlabeled: bool = False) -> Array:
         """Features of the rows with the given numbers, in one pass; see `pick`."""
@@ -124,13 +144,18 @@ class Shard(OfRows):
         low, high, target = (known[name] for name in LIMITS)
         return replace(self, rows=LimitedRows(self.rows, Ranges(low, high), target))
 
+    def on_target_scale(self, known: Mapping[str, npt.NDArray[Any]]) -> Shard:
+        """The same rows with the logarithms of their targets, if ``known`` has the mark."""
+        return replace(self, rows=LogRows(self.rows)) if LOG_TARGET in known else self
+
     def complete(self) -> Shard:
         """The same rows, none of which may have missing values; see `CompleteRows`."""
         return replace(self, rows=CompleteRows(self.rows))
 
     def without_rows(self) -> Shard:
         """The same agent without any row."""
-        return replace(self, rows=ArrayRows(np.empty((0, self.n_features)), np.empty(0)))
+        weights = np.empty(0) if self.has_weights else None
+        return replace(self, rows=ArrayRows(np.empty((0, self.n_features)), np.empty(0), weights))
 
     def completed(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
         """The same rows, with missing values replaced by what is expected of them, if the memory has their density."""
@@ -140,7 +165,8 @@ class Shard(OfRows):
         if not isinstance(self.rows, ArrayRows):
             return replace(self, rows=CompletedRows(self.rows, density))
         if known is None or known.source is not self.rows or not _same(known.density, density):
-            known = Completion(self.rows, density, ArrayRows(density.expected(self.rows.X), self.rows.y))
+            filled = replace(self.rows, X=density.expected(self.rows.X))
+            known = Completion(self.rows, density, filled)
             self.kept.completion = known
         return replace(self, rows=known.rows)
 
@@ -196,8 +222,8 @@ def agent_key(name: object) -> int:
     return int.from_bytes(blake2b(str(name).encode(), digest_size=8).digest(), "little")
 
 
-def make_shards(X: Array, y: Array, agents: npt.NDArray[Any]) -> dict[str, Shard]:
-    """One shard per distinct name in ``agents``, in the order of the names.
+def make_shards(X: Array, y: Array, agents: npt.NDArray[Any], weights: Array | None = None) -> dict[str, Shard]:
+    """One shard per distinct name in ``agents``, in the order of the names; ``weights`` are those of the labels.
 
     >>> shards = make_shards(np.zeros((3, 1)), np.zeros(3), np.array([10, 9, 10]))
     >>> {name: shard.n_samples for name, shard in shards.items()}
@@ -206,12 +232,15 @@ def make_shards(X: Array, y: Array, agents: npt.NDArray[Any]) -> dict[str, Shard
     names, owners = distinct_names(agents)
     fast = worthwhile(len(y))
     if len(names) == 1:  # nothing to sort out, so nothing to copy
-        return {names[0]: Shard(ArrayRows(X, y), agent_key(names[0]), fast)}
+        return {names[0]: Shard(ArrayRows(X, y, weights), agent_key(names[0]), fast)}
     small = owners.astype(np.uint16) if len(names) < 2**16 else owners  # which numpy sorts in linear time
     order, counts = np.argsort(small, kind="stable"), np.bincount(owners, minlength=len(names))
     parts = np.split(order, np.cumsum(counts)[:-1])
-    tables = {name: ArrayRows(X[part], y[part]) for name, part in zip(names, parts, strict=True)}
-    return {name: Shard(rows, agent_key(name), fast) for name, rows in tables.items()}
+    shards = {}
+    for name, part in zip(names, parts, strict=True):
+        own = None if weights is None else weights[part]
+        shards[name] = Shard(ArrayRows(X[part], y[part], own), agent_key(name), fast)
+    return shards
 
 
 def distinct_names(agents: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -18,8 +18,9 @@ from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.completion import agree_density
 from dsfr.training.duplicates import duplicates
-from dsfr.training.ensemble import calibration, rule_bases
+from dsfr.training.ensemble import calibration, rule_bases, target_scale
 from dsfr.training.ensemble.members import Base
+from dsfr.training.label_sums import LabelSums
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.rows import IncompleteRowsError
 from dsfr.training.scaling import robust, survey
@@ -47,12 +48,18 @@ class Training:
     """Of every member of the mixture, the width of its sets over the deviation of their clusters."""
     odd_target: tuple[float, float] | None = None
     """A target that is hardly meant as it stands, and what it counted as."""
+    own_units: tuple[float, float] | None = None
+    """Mean and deviation of the labels on the target's own scale, where that is not the scale of learning for sure."""
+    n_target_values: int | None = None
+    """Different labels, if they are few and were counted."""
     copies: dict[str, Predictor] = field(default_factory=dict)
     """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
     optimism: float = 1.0
     """Factor by which leave-one-out errors are too small, because what was chosen saw all labels."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
+    sums: LabelSums | None = None
+    """Sums over labels to which more can be added; None if the solver does not sum them."""
     ending: str = "converged"
     """What `termination` says if no stage ended at ``max_rounds``."""
 
@@ -106,7 +113,8 @@ def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], N
     # Counts of duplicates single out rows, and so are not among the sums that may leave an agent alone.
     merges = settings.merges_duplicates and not engine.only_sums
     n_duplicates = duplicates.agree_duplicates(engine, settings) if merges else 0
-    train_model = _train_mixture if settings.several_bases or settings.uncertainty else _train_single
+    averaged = settings.several_bases or settings.uncertainty or settings.target == "log"
+    train_model = _train_mixture if averaged else _train_single
     trained = train_model(engine, settings, history, observe)
     # Without a coordinator every agent has all sums, to the bit, and computes the same model: once stands for all.
     holders = () if engine.has_coordinator else (name for name in engine.own_agents if name in engine.present)
@@ -123,27 +131,19 @@ def _train_single(
         population, basis, shares, clustered = _agree_basis(engine, settings, observe)
     found = weights.agree_weights(engine, settings, basis, population, observe, shares=shares)
     stages = ((CLUSTERS, clustered), (WEIGHTS, found.converged))
+    units = (population.target_mean, population.target_scale)
+    predictor = Predictor(population.ranges, basis, found.weights, *units, shares, population.limits)
     return Training(
         mixture=replace(
-            Mixture.of(
-                Predictor(
-                    population.ranges,
-                    basis,
-                    found.weights,
-                    population.target_mean,
-                    population.target_scale,
-                    shares,
-                    population.limits,
-                )
-            ),
-            density=population.density,
+            Mixture.of(predictor), link=target_scale.hold(settings, population), density=population.density
         ),
         history=history,
         unconverged=tuple(stage for stage, done in stages if not done),
         n_samples=int(population.n_samples),
-        n_labeled=int(population.target.n),
+        n_labeled=int(population.n_labeled),
         tuned=found.tuned,
         odd_target=population.odd_target,
+        sums=LabelSums.of([found], population),
     )
 
 
@@ -151,26 +151,31 @@ def _train_mixture(
     engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
 ) -> Training:
     """Rule bases one after the other, averaged; and how sure their average is."""
-    population = robust.agree_scaling(engine, settings)
+    target = target_scale.agree_target(engine, settings)
+    population = target.population
     survey.warn_of_many_rules(settings, population.n_samples)
-    trained, weighed = rule_bases.agree_bases(engine, settings, population, observe)
+    trained, weighed = rule_bases.agree_bases(engine, settings, population, target.effects.members, observe)
     shares = weighed.shares
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
     mixture = calibration.calibrate(engine, population, trained, weighed, sure=settings.uncertainty)
+    link = target_scale.final_link(engine, target, trained, shares, mixture.scores)
     done = {
         CLUSTERS: all(base.converged for base in trained),
         WEIGHTS: all(base.found.converged for base in trained),
     }
     return Training(
-        mixture=replace(mixture, density=population.density),
+        mixture=replace(mixture, link=link, density=population.density),
+        own_units=(target.own_mean, target.own_deviation),
+        n_target_values=target.effects.n_target_values,
         history=history,
         unconverged=tuple(stage for stage, converged in done.items() if not converged),
         n_samples=int(population.n_samples),
-        n_labeled=int(population.target.n),
+        n_labeled=int(population.n_labeled),
         tuned=strongest.tuned,
-        odd_target=population.odd_target,
+        odd_target=None if link.is_log else population.odd_target,
         optimism=weighed.optimism,
+        sums=LabelSums.of([base.found for base in trained], population),
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )

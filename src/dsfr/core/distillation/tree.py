@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
@@ -129,11 +130,13 @@ def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[
         return None
     total = leaf.sums.total
     above = np.stack([leaf.sums.above(c, candidates.knots[c], first, last) for c, first, last, _ in possible])
+    # A part without rows has sums of rounding errors, which no line fits.
+    is_heavy = np.minimum(above[:, 0], total[0] - above[:, 0]) >= growth.least_mass
+    if not is_heavy.any():
+        return None
+    above, possible = above[is_heavy], list(compress(possible, is_heavy))
     line, whole = fit_lines(_matrix(total), leaf.prior)
-    parts = (_matrix(above), _matrix(total - above))
-    gains = whole - sum(fit_lines(part, line)[1] for part in parts)
-    is_heavy = np.minimum(*(part[:, 0, 0] for part in parts)) >= growth.least_mass
-    gains = np.where(is_heavy, gains, 0.0)
+    gains = whole - sum(fit_lines(_matrix(part), line)[1] for part in (above, total - above))
     # The first of equal ones, so that the order in which sums were added does not decide.
     best = int(np.flatnonzero(gains >= gains.max() * (1.0 - EQUAL))[0])
     c, _, _, ramp = possible[best]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.explain.html import RuleRow, rules_html, shortened
 from dsfr.core.explain.words import readable
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.predictor import Predictor
 
 TERMS = {
@@ -62,7 +64,7 @@ def term_names(rules: LinguisticRules, words: Mapping[int, Sequence[str]], binar
     return names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Card:
     """Rules over shared terms, with the names of columns and terms; printing it shows the whole model."""
 
@@ -75,6 +77,8 @@ class Card:
     """Mean output of every rule over its rows."""
     notes: tuple[str, ...] = ()
     """Sentences about the model: its price, and whether there is signal."""
+    link: Link = field(default_factory=Link)
+    """Limits of the result."""
 
     @property
     def rules(self) -> LinguisticRules:
@@ -89,6 +93,22 @@ class Card:
 
     def __len__(self) -> int:
         return self.rules.n_rules
+
+    def __repr__(self) -> str:
+        return f"<Card: {self.summary()}; print it to read the model>"
+
+    def _repr_html_(self) -> str:
+        target = quoted(self.target_name)
+        rows = [
+            RuleRow(k + 1, float(self.predictor.shares[k]), self.condition(k), f"{target} = {self.line_text(k)}")
+            for k in range(len(self))
+        ]
+        return rules_html(self.summary(), rows, [*self.notes, *self.meanings()])
+
+    def summary(self) -> str:
+        """Number of rules, target and number of features."""
+        rules = "one rule" if len(self) == 1 else f"{len(self)} rules"
+        return f"{shortened(self.target_name, 60)} by {rules} from {len(self.feature_names)} features"
 
     def __str__(self) -> str:
         parts = [self.introduction(), "\n".join(self.notes), self._section("Words", self.meanings())]
@@ -116,7 +136,12 @@ class Card:
         return [*found, "In between, the degree changes linearly."] if found else []
 
     def limits(self) -> list[str]:
-        """Where features of lines are cut off."""
+        """Where features of lines, and the result, are cut off."""
+        low, high = in_full(self.link.low), in_full(self.link.high)
+        result = f"A result below {low} counts as {low}, above {high} as {high}"
+        return [*self._feature_limits(), *([] if self.link.is_identity else [result])]
+
+    def _feature_limits(self) -> list[str]:
         limits = self.predictor.limits
         used = np.flatnonzero((self.lines[:, 1:] != 0.0).any(axis=0)).tolist() if limits is not None else []
         return [
@@ -142,13 +167,16 @@ class Card:
 
     def line_text(self, rule: int) -> str:
         """The line of a rule: its constant and the terms that it has."""
-        constant, *slopes = self.lines[rule].tolist()
-        terms = [
-            f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
-            for slope, name in zip(slopes, self.feature_names, strict=True)
+        return " ".join([in_full(float(self.lines[rule, 0])), *self.line_terms(rule).values()])
+
+    def line_terms(self, rule: int) -> dict[int, str]:
+        """Signed terms of the line of a rule, by feature."""
+        slopes = enumerate(zip(self.lines[rule, 1:].tolist(), self.feature_names, strict=True))
+        return {
+            j: f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
+            for j, (slope, name) in slopes
             if slope != 0.0
-        ]
-        return " ".join([in_full(constant), *terms])
+        }
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, conditions, line and text."""
@@ -177,7 +205,23 @@ class Card:
             "terms_per_rule": float(terms.mean()),
             "words": sum(words),
             "words_per_feature": sum(words) / len(words) if words else 0.0,
+            "distinguishability": self.distinguishability(),
         }
+
+    def distinguishability(self) -> float:
+        """1 minus the largest Jaccard similarity of two adjacent terms of a feature over its range; 1 without words."""
+        limits = self.predictor.limits
+        similarities = [0.0]
+        for j in np.unique(self.rules.ramp_features).astype(int).tolist():
+            ramps = np.array(self.rules.ramps_of(j))
+            low, high = (ramps.min(), ramps.max()) if limits is None else (limits.low[j], limits.high[j])
+            x = np.linspace(min(low, ramps.min()), max(high, ramps.max()), 1001)[:, None]
+            above = np.clip((x - ramps[:, 0]) / (ramps[:, 1] - ramps[:, 0]), 0.0, 1.0)
+            terms = -np.diff(above, axis=1, prepend=1.0, append=0.0)
+            joint = np.minimum(terms[:, 1:], terms[:, :-1]).sum(axis=0)
+            either = np.maximum(terms[:, 1:], terms[:, :-1]).sum(axis=0)
+            similarities += (joint / np.maximum(either, 1e-300)).tolist()
+        return 1.0 - max(similarities)
 
     def _section(self, title: str, lines: Sequence[str]) -> str:
         return "\n".join([title, *(f"  {line}" for line in lines)]) if lines else ""

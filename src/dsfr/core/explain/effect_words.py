@@ -10,6 +10,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.effects import EffectBase
+from dsfr.core.explain.html import shortened
 from dsfr.core.explain.rules import MAX_ROWS
 from dsfr.core.explain.words import one_line, readable, signed
 
@@ -21,7 +22,7 @@ LEAST_VARIATION = 0.002
 MOST_PAIRS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FeatureEffect:
     """What one feature adds to the prediction: ``values`` at ``knots``, and in proportion between them."""
 
@@ -36,6 +37,9 @@ class FeatureEffect:
     """Standard deviation over the rows, in the target's units."""
     variation: float
     """Square of the size, as a part of the sum over all effects and pairs."""
+
+    def __repr__(self) -> str:
+        return f"<Effect of {shortened(str(self), 200)}>"
 
     def __str__(self) -> str:
         chosen = self.shown_knots()
@@ -70,7 +74,7 @@ class PairEffect:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EffectsExplanation:
     """All effects of a model, the largest first."""
 
@@ -80,6 +84,9 @@ class EffectsExplanation:
     """What they add up from: their weighted mean output over the rows."""
     features: tuple[FeatureEffect, ...]
     pairs: tuple[PairEffect, ...]
+
+    def __repr__(self) -> str:
+        return f"<Effects of {len(self.features)} features and {len(self.pairs)} pairs; print them to read them>"
 
     def __str__(self) -> str:
         lines = [

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from dsfr.core.arrays import Array, IntArray
+from dsfr.core.explain.html import RuleRow, rules_html
 from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.words import label, one_line, positions, readable
 from dsfr.core.features.membership import membership_of
@@ -28,7 +29,7 @@ N_TYPICAL = 3
 """Typical rows shown for each rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rule:
     """One rule in the data's units: IF x is about ``centers`` ± ``widths`` THEN y = ``intercept + coefficients x``."""
 
@@ -57,6 +58,17 @@ class Rule:
     """The rows with the highest membership, (rows, d); none without data."""
     typical_numbers: IntArray
     """Numbers of these rows in the data, counted from 1."""
+
+    def __repr__(self) -> str:
+        return f"<{self.title}; print it to read it>"
+
+    def _repr_html_(self) -> str:
+        return rules_html(self.title, [self.row()])
+
+    def row(self) -> RuleRow:
+        """The rule as a row of a table."""
+        clauses = [" ".join(line.split()).removeprefix("IF ") for line in self.conditions()]
+        return RuleRow(self.number, self.share, " ".join(clauses), self.consequent().removeprefix("THEN "))
 
     def __str__(self) -> str:
         return "\n".join([self.title, *self.conditions(), self.consequent(), *self._typical()])

@@ -25,8 +25,13 @@ class FeatureMap(Protocol):
     def features(self, X: Array) -> Array:
         """Features of scaled rows ``X``; shape (n, n_outputs)."""
 
-    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
-        """``H'H``, ``H'y`` and ``H'1`` of labelled rows, scaled first if ``ranges`` are given."""
+    def sums(
+        self, X: Array, y: Array, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
+    ) -> FeatureSums:
+        """``H'H``, ``H'y`` and ``H'1`` of labelled rows, scaled first if ``ranges`` are given.
+
+        A row counts ``weights`` times; None: once.
+        """
 
 
 class Basis(FeatureMap, Protocol):

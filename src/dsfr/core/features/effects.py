@@ -123,9 +123,11 @@ class Effects:
                 terms[:, j, curve + 1] = np.interp(X[:, j], self.knots[:, j], self.curves[:, j, curve])
         return terms
 
-    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+    def sums(
+        self, X: Array, y: Array, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
+    ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``."""
-        return FeatureSums.of(X, y, self, ranges)
+        return FeatureSums.of(X, y, self, ranges, weights)
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows of knots drawn for each feature alone."""

@@ -37,10 +37,16 @@ class FeatureSums:
     """``H'1``; shape (p,)."""
 
     @classmethod
-    def of(cls, X: Array, y: Array, basis: FeatureMap, ranges: Ranges | None) -> FeatureSums:
-        """From the features themselves, for few rows."""
+    def of(
+        cls, X: Array, y: Array, basis: FeatureMap, ranges: Ranges | None, weights: Array | None = None
+    ) -> FeatureSums:
+        """From the features themselves, for few rows; a row counts ``weights`` times."""
         H = basis.features(X if ranges is None else scale_features(X, ranges))
-        return cls(H.T @ H, H.T @ y, H.sum(axis=0))
+        if weights is None:
+            return cls(H.T @ H, H.T @ y, H.sum(axis=0))
+        root = np.sqrt(weights)  # on both factors, so that the Gram matrix is symmetric to the last bit
+        H = root[:, None] * H
+        return cls(H.T @ H, H.T @ (root * y), H.T @ root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +61,17 @@ class RuleProducts:
     """``sum p_k x_j``; shape (k, d+1)."""
 
     @classmethod
-    def of(cls, X: Array, y: Array, rules: Rules, ranges: Ranges | None, *, fast: bool) -> RuleProducts:
-        """Sums over the rows of ``X``, scaled first if ``ranges`` are given."""
+    def of(
+        cls, X: Array, y: Array, rules: Rules, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
+    ) -> RuleProducts:
+        """Sums over the rows of ``X``, scaled first if ``ranges`` are given; a row counts ``weights`` times."""
         n_rules, n_inputs = len(rules.centers), rules.centers.shape[1] + 1
         sums = np.zeros((n_rules * (n_rules + 1) // 2, n_inputs * (n_inputs + 1) // 2))
         targets, inputs = np.zeros((n_rules, n_inputs)), np.zeros((n_rules, n_inputs))
         for block in row_blocks(len(X), BLOCK_ROWS):
             strengths, pairs, squares = _products(X[block], rules, ranges, fast=fast)
+            if weights is not None:
+                strengths, pairs = weights[block] * strengths, weights[block] * pairs
             sums += pairs @ squares.T
             targets += (strengths * y[block]) @ squares[:n_inputs].T
             inputs += strengths @ squares[:n_inputs].T

@@ -159,9 +159,11 @@ class LinguisticRules:
         """``H(X)``: per rule its strength, then its strength times each feature; shape (n, k(d + 1))."""
         return line_features(self.strengths(X), X)
 
-    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+    def sums(
+        self, X: Array, y: Array, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
+    ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``."""
-        return FeatureSums.of(X, y, self, ranges)
+        return FeatureSums.of(X, y, self, ranges, weights)
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows drawn evenly from where the ramps lie; 0 for features without conditions."""

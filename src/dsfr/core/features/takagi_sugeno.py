@@ -83,11 +83,13 @@ class Rules:
         """Normalised firing strengths, see `firing_strengths`."""
         return firing_strengths(X, self)
 
-    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+    def sums(
+        self, X: Array, y: Array, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
+    ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``; for many rows without forming ``H``."""
         if len(X) < MANY_ROWS:
-            return FeatureSums.of(X, y, self, ranges)
-        return RuleProducts.of(X, y, self, ranges, fast=fast and self.compiled).sums_of_features
+            return FeatureSums.of(X, y, self, ranges, weights)
+        return RuleProducts.of(X, y, self, ranges, weights, fast=fast and self.compiled).sums_of_features
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows drawn around the centers, within [-1, 1]; ``shares`` of the rules need not sum to 1, None: equal."""

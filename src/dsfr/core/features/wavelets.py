@@ -68,9 +68,11 @@ class Wavelets:
         """Wavelets are no rules: a ValueError."""
         raise ValueError("this model has wavelets, not rules: only rules can be explained or simplified")
 
-    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+    def sums(
+        self, X: Array, y: Array, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
+    ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``."""
-        return FeatureSums.of(X, y, self, ranges)
+        return FeatureSums.of(X, y, self, ranges, weights)
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows anywhere in [-1, 1]."""

@@ -14,6 +14,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.density import RowDensity
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.mixture import Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import MAX_SCALED, MAX_VALUE, Ranges
@@ -42,6 +43,10 @@ MAX_LABELS = 2.0**53
 """Counts up to this are whole numbers in double precision."""
 SHARE_ERROR = 1e-6
 """Largest distance of the sum of the members' shares from 1, by rounding."""
+MIN_LINK_FACTOR, MAX_LINK_FACTOR = 0.1, 10.0
+"""Of exponentials of logarithms; training finds 0.5 to 2."""
+MAX_LOG = 250.0
+"""Of the highest logarithm that is predicted: its exponential is about `MAX_VALUE` squared at most."""
 TOO_LARGE = "its numbers are too large or too small to compute with"
 
 
@@ -113,6 +118,17 @@ def check_mixture(mixture: Mixture) -> None:
         _check_scores(mixture.scores)
     if mixture.density is not None:
         _check_density(mixture.density)
+    _check_link(mixture.link)
+
+
+def _check_link(link: Link) -> None:
+    if not (link.low <= link.high and link.floor <= link.ceiling):
+        raise ValueError("the limits of its predictions are not in order")
+    if not link.is_log:
+        if link.factor != 1.0 or link.high < link.floor or link.low > link.ceiling:
+            raise ValueError("its predictions are not on the scale of the target")
+    elif not (MIN_LINK_FACTOR <= link.factor <= MAX_LINK_FACTOR and abs(link.high) <= MAX_LOG and link.floor >= 0.0):
+        raise ValueError(TOO_LARGE)
 
 
 def _check_posterior(posterior: Posterior, unit: float) -> None:

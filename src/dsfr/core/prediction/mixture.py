@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular
 from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.density import RowDensity
 from dsfr.core.features.expectation import takes_unknown
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
 from dsfr.core.prediction.predictor import Predictor
 
@@ -98,6 +99,16 @@ class Scores:
         squares = np.diff(self.counts, prepend=0.0) @ (self.thresholds / largest) ** 2
         return largest * float(np.sqrt(squares / self.counts[-1]))
 
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `deviation`, from the spread of the squared errors (delta method)."""
+        largest = max(float(self.thresholds[-1]), np.finfo(np.float64).tiny)
+        weights = np.diff(self.counts, prepend=0.0) / self.counts[-1]
+        squares = (self.thresholds / largest) ** 2
+        mean = float(weights @ squares)
+        spread = float(weights @ (squares - mean) ** 2) / max(float(self.counts[-1]) - 1.0, 1.0)
+        return largest * float(np.sqrt(spread / mean)) / 2.0 if mean > 0.0 else 0.0
+
     def _rank(self, coverage: float) -> float:
         """Rank, among the sorted errors, of the one that is the half width: ``ceil(coverage (n + 1))``."""
         return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
@@ -125,7 +136,9 @@ class Mixture:
 
     members: tuple[Member, ...]
     scores: Scores | None = None
-    """Scores of jackknife intervals, if the training computed them."""
+    """Scores of jackknife intervals, if the training computed them; on the scale on which the model is learnt."""
+    link: Link = field(default_factory=Link)
+    """From the average of the members to the target."""
     density: RowDensity | None = None
     """Distribution of the rows, by which missing and noisy values are completed."""
 
@@ -140,22 +153,32 @@ class Mixture:
         return max(self.members, key=lambda member: member.share).predictor
 
     def predict(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
-        """Average prediction of every row; shape (n,).
+        """Prediction of every row, in the target's units; shape (n,)."""
+        return self.link.predictions(self.values(X, noise, fast=fast))
 
-        Where values are missing (NaN) or have noise, of the given deviations (n, d), it is the expected prediction.
+    def values(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
+        """Average of the members for every row, on the scale on which they are learnt; shape (n,).
+
+        Where values are missing (NaN) or have noise, of the given deviations (n, d), it is the expected average.
         """
         noisy = noisy_rows(X, noise)
         if not len(noisy):
-            return self._predict_exact(X, fast=fast)
-        predictions = np.empty(len(X))
+            return self._exact_values(X, fast=fast)
+        values = np.empty(len(X))
         exact = np.delete(np.arange(len(X)), noisy)
-        predictions[exact] = self._predict_exact(X[exact], fast=fast)
+        values[exact] = self._exact_values(X[exact], fast=fast)
         for where, rows in self._noisy_blocks(X, noise, noisy):
-            predictions[where] = self._expected(rows)
-        return predictions
+            values[where] = self._expected(rows)
+        return values
+
+    def interval(self, X: Array, coverage: float, noise: Array | None = None) -> tuple[Array, Array]:
+        """Ends of the jackknife interval of every row, in the target's units; see `half_widths`."""
+        return self.link.interval(self.values(X, noise), self.half_widths(X, coverage, noise))
 
     def half_widths(self, X: Array, coverage: float, noise: Array | None = None) -> Array:
         """Half the width of the jackknife interval of every row, in proportion to its deviation; (n,).
+
+        On the scale on which the model is learnt.
 
         Raises
         ------
@@ -166,7 +189,7 @@ class Mixture:
             raise ValueError(WITHOUT_UNCERTAINTY)
         half, typical = self.scores.half_width(coverage), self.scores.typical_deviation
         if typical > 0.0:
-            return half / typical * self.deviations(X, noise)
+            return half / typical * self.value_deviations(X, noise)
         inputs = self.deviation_parts(X, noise).inputs
         # A model that makes no errors leaves the inputs alone to be wrong about.
         widths = half / self.scores.deviation if self.scores.deviation > 0.0 else 1.0
@@ -183,7 +206,14 @@ class Mixture:
         return inside
 
     def deviations(self, X: Array, noise: Array | None = None) -> Array:
+        """Standard deviation of a new observation at every row, in the target's units; see `value_deviations`."""
+        spread = self.value_deviations(X, noise)
+        return self.link.deviations(self.values(X, noise), spread) if self.link.is_log else spread
+
+    def value_deviations(self, X: Array, noise: Array | None = None) -> Array:
         """Standard deviation of a new observation at every row, see `deviation_parts`; (n,).
+
+        On the scale on which the model is learnt.
 
         Raises
         ------
@@ -197,7 +227,8 @@ class Mixture:
     def deviation_parts(self, X: Array, noise: Array | None = None) -> Deviations:
         """Standard deviations of a new observation from noise, from weights and members, and from the inputs; (n,).
 
-        Without posterior distributions of the weights, the root mean squared leave-one-out error counts as noise.
+        On the scale on which the model is learnt. Without posterior distributions of the weights, the root mean squared
+        leave-one-out error counts as noise.
 
         Raises
         ------
@@ -248,7 +279,7 @@ class Mixture:
         for block, rows in noisy_blocks(self.density, X[noisy], amount):
             yield noisy[block], rows
 
-    def _predict_exact(self, X: Array, *, fast: bool | None = None) -> Array:
+    def _exact_values(self, X: Array, *, fast: bool | None = None) -> Array:
         total = np.zeros(len(X))
         for member in self.members:
             total += member.share * member.predictor.predict(X, fast=fast)
@@ -291,10 +322,10 @@ class Mixture:
         the squares of half the second differences: the variance of a quadratic polynomial without products.
         """
         unit = self.strongest.target_scale
-        middle = self._predict_exact(rows.means) / unit
+        middle = self._exact_values(rows.means) / unit
         variance = np.zeros(len(middle))
         for step in rows.directions():
-            above, below = (self._predict_exact(rows.means + sign * step) / unit for sign in (1.0, -1.0))
+            above, below = (self._exact_values(rows.means + sign * step) / unit for sign in (1.0, -1.0))
             first, second = (above - below) / 2.0, (above + below) / 2.0 - middle
             variance += first**2 + 2.0 * second**2
         return unit * np.sqrt(variance)

@@ -74,9 +74,11 @@ class Polynomial:
         products = [Z[:, first] * Z[:, second]] if self.n_outputs > 1 + HIGHEST_POWER * d else []
         return np.concatenate([np.ones((len(X), 1)), X, *higher, *products], axis=1)
 
-    def sums(self, X: Array, y: Array, ranges: Ranges | None, *, fast: bool) -> FeatureSums:
+    def sums(
+        self, X: Array, y: Array, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
+    ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``."""
-        return FeatureSums.of(X, y, self, ranges)
+        return FeatureSums.of(X, y, self, ranges, weights)
 
 
 def curvature_relevance(polynomial: Polynomial, total: Statistics) -> Array | None:

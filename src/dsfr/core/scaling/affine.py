@@ -113,10 +113,12 @@ class Moments:
     unit: float
 
     @classmethod
-    def of(cls, values: Array, origin: float, unit: float) -> Moments:
-        """Moments of ``values`` about ``origin`` in units of ``unit``."""
+    def of(cls, values: Array, origin: float, unit: float, weights: Array | None = None) -> Moments:
+        """Moments of ``values`` about ``origin`` in units of ``unit``; each counts ``weights`` times."""
         scaled = (values - origin) / unit
-        return cls(float(len(values)), float(scaled.sum()), float(scaled @ scaled), origin, unit)
+        if weights is None:
+            return cls(float(len(values)), float(scaled.sum()), float(scaled @ scaled), origin, unit)
+        return cls(float(weights.sum()), float(weights @ scaled), float(weights @ scaled**2), origin, unit)
 
     def __add__(self, other: Moments) -> Moments:
         if (self.origin, self.unit) != (other.origin, other.unit):

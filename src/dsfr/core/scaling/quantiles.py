@@ -89,8 +89,11 @@ def floats_up_to(largest: float, n: int) -> Array:
     return values
 
 
-def counts_below(values: Array, thresholds: Array) -> Array:
-    """Number of ``values`` at or below each of the ascending ``thresholds``; shape of the thresholds."""
+def counts_below(values: Array, thresholds: Array, weights: Array | None = None) -> Array:
+    """Number of ``values`` at or below each of the ascending ``thresholds``; shape of the thresholds.
+
+    Each counts ``weights`` times.
+    """
     first = np.searchsorted(thresholds, values, side="left")
-    counts: Array = np.bincount(first, minlength=len(thresholds) + 1)[:-1].cumsum().astype(np.float64)
+    counts: Array = np.bincount(first, weights, minlength=len(thresholds) + 1)[:-1].cumsum().astype(np.float64)
     return counts

@@ -13,7 +13,10 @@ from dsfr.core.solve.statistics import Quadratic
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Of every row, those that are left out with it, itself included: their number and the sum of their residuals."""
+    """Of every row, those that are left out with it, itself included: their number and the sum of their residuals.
+
+    With weights, the sum of the weights and the weighted sum of the residuals.
+    """
 
     size: Array
     residual_sum: Array

@@ -28,6 +28,7 @@ class Statistics:
     unlabeled_gram: Array
     """``B'B`` or ``H'LH``, without its weight; shape (p, p)."""
     n_labeled: float
+    """Number of labels, or the sum of their weights."""
     target_sum: float
     target_square: float
 
@@ -45,21 +46,36 @@ class Statistics:
 
     @classmethod
     def parts(
-        cls, X: Array, y: Array, basis: FeatureMap, ranges: Ranges | None = None, *, fast: bool = False
+        cls,
+        X: Array,
+        y: Array,
+        basis: FeatureMap,
+        ranges: Ranges | None = None,
+        weights: Array | None = None,
+        *,
+        fast: bool = False,
     ) -> Iterator[Statistics]:
-        """Statistics of each chunk of rows, scaled first if ``ranges`` are given; NaN targets do not count."""
+        """Statistics of each chunk of rows, scaled first if ``ranges`` are given; NaN targets do not count.
+
+        A row of weight 2 counts as two rows.
+        """
 
         def of_chunk(chunk: slice) -> Statistics:
             labeled = ~np.isnan(y[chunk])
             rows, targets = X[chunk][labeled], y[chunk][labeled]
-            return cls._of_sums(basis.sums(rows, targets, ranges, fast=fast), targets)
+            own = None if weights is None else weights[chunk][labeled]
+            return cls._of_sums(basis.sums(rows, targets, ranges, own, fast=fast), targets, own)
 
         return each_chunk(of_chunk, len(y), SUM_ROWS)
 
     @classmethod
-    def _of_sums(cls, sums: FeatureSums, y: Array) -> Statistics:
+    def _of_sums(cls, sums: FeatureSums, y: Array, weights: Array | None) -> Statistics:
         penalty = np.zeros_like(sums.gram)
-        return cls(sums.gram, sums.moment, sums.feature_sum, penalty, float(len(y)), float(y.sum()), float(y @ y))
+        if weights is None:
+            numbers = (float(len(y)), float(y.sum()), float(y @ y))
+        else:
+            numbers = (float(weights.sum()), float(weights @ y), float(weights @ y**2))
+        return cls(sums.gram, sums.moment, sums.feature_sum, penalty, *numbers)
 
     def __add__(self, other: Statistics) -> Statistics:
         return Statistics(
@@ -70,6 +86,27 @@ class Statistics:
             self.n_labeled + other.n_labeled,
             self.target_sum + other.target_sum,
             self.target_square + other.target_square,
+        )
+
+    @property
+    def target_mean(self) -> float:
+        """Mean of the targets, each counted as often as its weight says."""
+        return self.target_sum / self.n_labeled
+
+    @property
+    def target_deviation(self) -> float:
+        """Population standard deviation of the targets; 1 for constant ones, so that dividing by it is safe."""
+        variance = self.target_square / self.n_labeled - self.target_mean**2
+        return float(variance**0.5) if variance > 0.0 else 1.0
+
+    def with_targets(self, factor: float, shift: float) -> Statistics:
+        """The same sums for targets ``factor y + shift``."""
+        square = factor**2 * self.target_square + 2.0 * factor * shift * self.target_sum + shift**2 * self.n_labeled
+        return replace(
+            self,
+            moment=factor * self.moment + shift * self.feature_sum,
+            target_sum=factor * self.target_sum + shift * self.n_labeled,
+            target_square=max(square, 0.0),
         )
 
     def mapped(self, matrix: Array) -> Statistics:

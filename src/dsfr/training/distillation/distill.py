@@ -21,6 +21,7 @@ from dsfr.core.distillation.student import (
 from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
+from dsfr.core.prediction.link import Link, rounded_hold
 from dsfr.core.prediction.mixture import Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine
@@ -114,10 +115,11 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     engine, strongest = checked(engine), training.predictor
     if isinstance(strongest.basis, Wavelets):
         raise ValueError("teacher has wavelets instead of rules: take AutoSFRRegressor or SFRRegressor")
-    units = Units(strongest.ranges, strongest.target_mean, strongest.target_scale, strongest.limits)
+    own_units = training.own_units or (strongest.target_mean, strongest.target_scale)
+    units = Units(strongest.ranges, *own_units, strongest.limits)
     with single_threaded_blas():
-        products = teach(engine, training.mixture)
-        measured = teacher_error(engine, training.mixture)
+        products = teach(engine, training.mixture, own_units)
+        measured = teacher_error(engine, training.mixture, own_units)
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
         error = USUAL_ERROR * variance if measured is None else measured[0]
@@ -229,4 +231,5 @@ def _finished(
         "curve": curve,
         "binary": list(binary),
     }
-    return Student(Mixture((Member(shown, 1.0),), scores, training.mixture.density), record)
+    link = rounded_hold(training.mixture.link) if is_signal else Link()
+    return Student(Mixture((Member(shown, 1.0),), scores, link, training.mixture.density), record)

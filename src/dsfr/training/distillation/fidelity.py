@@ -15,8 +15,9 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.distillation.growth import CONDITIONS, LINE_FEATURES, Grown
-from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, taught_blocks
-from dsfr.training.ensemble.calibration import counted_scores, labeled_sample
+from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, left_out_shifts, taught_blocks
+from dsfr.training.ensemble.calibration import KEPT_ERRORS, counted_scores, label_weights, labeled_sample
+from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least, optional, within
@@ -50,17 +51,18 @@ STUDENT = {
 )
 def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared leave-one-out errors of students of several numbers of rules on the own labels."""
-    X, y = labeled_sample(shard, int(memory["seed"]))
+    sample = labeled_sample(shard, int(memory["seed"]))
+    X, y, weights = sample.X, sample.y, label_weights(sample)
     if "limit_low" in memory:
         X = Ranges(memory["limit_low"], memory["limit_high"]).clip(X)
         y = np.clip(y, *memory["target_limits"])
-    targets = (y - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
+    targets = (own_targets(y, memory) - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
     strengths = LinguisticRules.of_arrays(broadcast).strengths(X)
     Z = scale_features(X, unpack(Ranges, broadcast))[:, broadcast["line_features"]]
     lines = np.einsum("zku,nu->znk", broadcast["stage_lines"], np.column_stack([np.ones(len(Z)), Z]))
     predictions = np.einsum("znk,nk->zn", lines, strengths)
-    squares = np.sum((targets + memory["left_out_shifts"] - predictions) ** 2, axis=1)
-    return memory, {"squares": squares, "n_labeled": scalar(len(y))}
+    squares = np.sum(weights * (targets + left_out_shifts(memory, len(y)) - predictions) ** 2, axis=1)
+    return memory, {"squares": squares, "n_labeled": scalar(weights.sum())}
 
 
 @task(
@@ -110,7 +112,7 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     broadcast={**STUDENT, **TARGET},
     contributes={"largest": SCORE},
     needs=("seed", *KEPT_SHIFTS),
-    remembers=("errors", "deviations"),
+    remembers=KEPT_ERRORS,
     limited=False,
 )
 def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -118,11 +120,11 @@ def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
 
     The student follows the teacher, so leaving a label out is taken to move both alike.
     """
-    X, y = labeled_sample(shard, int(memory["seed"]))
-    shifts = float(broadcast["target_scale"]) * memory["left_out_shifts"]
-    errors = np.abs(y - unpack_student(broadcast).predict(X, fast=False) + shifts)
+    sample = labeled_sample(shard, int(memory["seed"]))
+    shifts = float(broadcast["target_scale"]) * left_out_shifts(memory, len(sample.y))
+    errors = np.abs(own_targets(sample.y, memory) - unpack_student(broadcast).predict(sample.X, fast=False) + shifts)
     # Without deviations, intervals of all rows have the same width.
-    kept = {"errors": errors, "deviations": np.zeros(len(errors))}
+    kept = {"errors": errors, "deviations": np.zeros(len(errors)), "error_weights": label_weights(sample)}
     return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}
 
 

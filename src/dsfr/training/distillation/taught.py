@@ -12,9 +12,16 @@ from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.calibration import labeled_sample
-from dsfr.training.ensemble.teacher import left_out_averages, mixture_arrays, mixture_predictions
-from dsfr.training.rows import ArrayRows
+from dsfr.training.ensemble.calibration import label_weights, labeled_sample
+from dsfr.training.ensemble.teacher import (
+    LINKED,
+    left_out_averages,
+    link_arrays,
+    mixture_arrays,
+    mixture_predictions,
+    on_own_scale,
+    own_targets,
+)
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.shard import ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import array
@@ -24,7 +31,7 @@ from dsfr.training.tasks.registry import remember, task
 from dsfr.training.tasks.semidefinite import gram_triangle
 
 KEPT_TEACHER = remember(__name__, {"teacher": array("n")})
-"""Predictions of the teacher for all rows, in deviations of the target."""
+"""Predictions of the teacher for all rows, in deviations of the target on its own scale."""
 KEPT_SHIFTS = remember(__name__, {"left_out_shifts": array("e")})
 """By how much the teacher's prediction of a labelled row moves towards its label because it is not left out."""
 
@@ -33,13 +40,13 @@ KEPT_SHIFTS = remember(__name__, {"left_out_shifts": array("e")})
     verb="sum",
     stage="distillation",
     reveals="Averages of known functions over the agent's rows: products of features, and of features and predictions.",
-    broadcast=MIXTURE,
+    broadcast={**MIXTURE, **LINKED},
     contributes={"products": array("(d+2)(d+3)/2", rules=(gram_triangle("d+2"),))},
     remembers=KEPT_TEACHER,
 )
 def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the teacher's predictions of the own rows; products of features and predictions."""
-    parts = [np.empty(0), *(mixture_predictions(X, broadcast) for X, _ in shard.batches())]
+    parts = [np.empty(0), *(on_own_scale(mixture_predictions(X, broadcast), broadcast) for X, _ in shard.batches())]
     kept = {**memory, "teacher": np.concatenate(parts)}
     size = shard.n_features + 2
     products = np.zeros((size, size))
@@ -53,7 +60,7 @@ def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     stage="distillation",
     reveals="How well the labels of others predict the agent's: a squared leave-one-out error. With "
     "`uncertainty=True`.",
-    broadcast=MIXTURE_WITH_FACTORS,
+    broadcast={**MIXTURE_WITH_FACTORS, **LINKED},
     contributes={"square": SCORE, "n_labeled": COUNT},
     needs=("seed",),
     recalls=(*KEPT_LIMITS, "label_groups"),
@@ -62,16 +69,16 @@ def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 )
 def teacher_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared leave-one-out errors of the teacher on the own labels; keep how far its predictions move."""
-    X, y = labeled_sample(shard, int(memory["seed"]))
-    sample = Shard(ArrayRows(X, y), shard.key).within_limits(memory)
-    left_out = left_out_averages(sample, memory, broadcast)
-    shifts, square = np.zeros(len(y)), 0.0
+    labels = labeled_sample(shard, int(memory["seed"]))
+    sample, weights = Shard(labels, shard.key).within_limits(memory), label_weights(labels)
+    left_out = on_own_scale(left_out_averages(sample, memory, broadcast), broadcast)
+    shifts, square = np.zeros(len(weights)), 0.0
     for start, (within, known) in _counted(sample):
         here = slice(start, start + len(known))
-        targets = (known - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
-        shifts[here] = mixture_predictions(within, broadcast) - left_out[here]
-        square += float(np.sum((targets - left_out[here]) ** 2))
-    return {**memory, "left_out_shifts": shifts}, {"square": scalar(square), "n_labeled": scalar(len(y))}
+        targets = (own_targets(known, memory) - float(broadcast["own_mean"])) / float(broadcast["own_scale"])
+        shifts[here] = on_own_scale(mixture_predictions(within, broadcast), broadcast) - left_out[here]
+        square += float(weights[here] @ (targets - left_out[here]) ** 2)
+    return {**memory, "left_out_shifts": shifts}, {"square": scalar(square), "n_labeled": scalar(weights.sum())}
 
 
 def _counted(shard: Shard) -> Iterator[tuple[int, tuple[Array, Array]]]:
@@ -100,19 +107,35 @@ def taught_blocks(shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntA
             yield rows, np.column_stack([np.ones(len(rows)), scale_features(rows, ranges)[:, columns], predictions])
 
 
-def teach(engine: Engine, mixture: Mixture) -> Array:
+def teach(engine: Engine, mixture: Mixture, own_units: tuple[float, float]) -> Array:
     """Have agents keep the teacher's predictions; products of the constant, all features and these predictions."""
-    summed = engine.sum("keep_teacher", mixture_arrays(mixture, with_factors=False))
+    linked = link_arrays(mixture.link, *own_units)
+    summed = engine.sum("keep_teacher", mixture_arrays(mixture, with_factors=False) | linked)
     return matrices(summed["products"], mixture.strongest.n_features + 2)
 
 
-def teacher_error(engine: Engine, mixture: Mixture) -> tuple[float, float] | None:
+def teacher_error(engine: Engine, mixture: Mixture, own_units: tuple[float, float]) -> tuple[float, float] | None:
     """Mean squared leave-one-out error of the teacher, in variances of the target, and the number of labels.
 
     None if the teacher was trained without uncertainty.
     """
     if any(member.posterior is None for member in mixture.members):
         return None
-    summed = engine.sum("teacher_errors", mixture_arrays(mixture, with_factors=True))
+    linked = link_arrays(mixture.link, *own_units)
+    summed = engine.sum("teacher_errors", mixture_arrays(mixture, with_factors=True) | linked)
     n = float(summed["n_labeled"])
     return float(summed["square"]) / n, n
+
+
+def left_out_shifts(memory: Bundle, n_labels: int) -> Array:
+    """How far the teacher's prediction of every own label moves when it is left out, as `teacher_errors` kept them.
+
+    Raises
+    ------
+    ForeignMemoryError
+        If they are those of another number of labels.
+    """
+    shifts: Array = memory["left_out_shifts"]
+    if len(shifts) != n_labels:
+        raise ForeignMemoryError(f"'left_out_shifts' are of {len(shifts)} labels, and the agent has {n_labels}")
+    return shifts

@@ -33,10 +33,15 @@ CROWDED, FINEST = 0.05, 1e-3
 """Share of all errors between two thresholds, and relative distance of these, above which another round is worth it:
 one label far off makes the first rounds coarse."""
 MOST_REFINEMENTS = 8
+COUNT_DIGITS = 9
+"""Decimals of counts: weights whose mean is 1 must add up to the number of labels."""
 MAX_SCORES = 10_000
 """Labelled rows of an agent that errors are taken of."""
 
-remember(__name__, {name: array("e", rules=(at_least(0.0),)) for name in ("errors", "deviations")})
+KEPT_ERRORS = remember(
+    __name__, {name: array("e", rules=(at_least(0.0),)) for name in ("errors", "deviations", "error_weights")}
+)
+"""Errors on the agent's labels, their deviations, and how often each counts."""
 
 
 @task(
@@ -47,7 +52,7 @@ remember(__name__, {name: array("e", rules=(at_least(0.0),)) for name in ("error
     contributes={"largest": SCORE},
     needs=("seed",),
     recalls=(*KEPT_LIMITS, "label_groups"),
-    remembers=("errors", "deviations"),
+    remembers=KEPT_ERRORS,
     limited=False,
 )
 def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
@@ -56,31 +61,36 @@ def score(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     An error is divided by the leave-one-out deviation of its row, in deviations of the target: so errors where much and
     where little is known can be compared. Targets are as they are, not moved to the limits: an interval must hold them.
     """
-    X, y = labeled_sample(shard, int(memory["seed"]))
-    sample = Shard(ArrayRows(X, y), shard.key)
+    sample = labeled_sample(shard, int(memory["seed"]))
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
-    rows = list(left_out_rows(sample.within_limits(memory), memory, broadcast))
+    rows = list(left_out_rows(Shard(sample, shard.key).within_limits(memory), memory, broadcast))
     averages = np.concatenate([np.empty(0), *(part.averages(broadcast["shares"]) for part in rows)])
     deviations = np.concatenate([np.empty(0), *(part.deviations(broadcast["shares"]) for part in rows)])
-    errors = np.abs(y - mean - scale * averages) / np.where(deviations > 0.0, deviations, 1.0)
-    kept = {"errors": errors, "deviations": deviations}
+    errors = np.abs(sample.y - mean - scale * averages) / np.where(deviations > 0.0, deviations, 1.0)
+    kept = {"errors": errors, "deviations": deviations, "error_weights": label_weights(sample)}
     return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}
 
 
-def labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
+def label_weights(sample: ArrayRows) -> Array:
+    """How often each of the labels counts."""
+    return np.ones(len(sample.y)) if sample.weights is None else sample.weights
+
+
+def labeled_sample(shard: Shard, seed: int) -> ArrayRows:
     """Labelled rows: all, or `MAX_SCORES` of them at random; unscaled."""
     n = shard.n_labeled
     wanted = np.arange(n)
     if n > MAX_SCORES:
         wanted = np.sort(shard.rng(seed, Purpose.SAMPLE, repeat=1).choice(n, MAX_SCORES, replace=False))
-    parts, passed = [(np.empty((0, shard.n_features)), np.empty(0))], 0
-    for X, y in shard.batches():
+    parts, passed = [(np.empty((0, shard.n_features)), np.empty(0), np.empty(0))], 0
+    for X, y, weights in shard.weighted_batches():
         there = np.flatnonzero(~np.isnan(y))
         first, last = np.searchsorted(wanted, (passed, passed + len(there)))
         chosen = there[wanted[first:last] - passed]
-        parts.append((X[chosen].astype(np.float64), y[chosen]))
+        parts.append((X[chosen].astype(np.float64), y[chosen], np.empty(0) if weights is None else weights[chosen]))
         passed += len(there)
-    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+    X, y, own = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return ArrayRows(X, y, own if shard.has_weights else None)
 
 
 @task(
@@ -89,16 +99,15 @@ def labeled_sample(shard: Shard, seed: int) -> tuple[Array, Array]:
     reveals="The distribution of the agent's errors: how many lie below thresholds. With `uncertainty=True`.",
     broadcast={"thresholds": array(N_THRESHOLDS, rules=(ASCENDING,))},
     contributes={"counts": array(N_THRESHOLDS, rules=(at_least(0.0),)), "squares": SCORE},
-    needs=("errors",),
-    recalls=("deviations",),
+    needs=KEPT_ERRORS,
     limited=False,
     distinct=False,
 )
 def count_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): how many of the errors kept lie at or below each threshold; and the sum of squared deviations."""
-    deviations = memory.get("deviations", np.zeros(1))
-    squares = float(deviations @ deviations)
-    return memory, {"counts": counts_below(memory["errors"], broadcast["thresholds"]), "squares": scalar(squares)}
+    deviations, weights = memory["deviations"], memory["error_weights"]
+    counts = counts_below(memory["errors"], broadcast["thresholds"], weights)
+    return memory, {"counts": counts, "squares": scalar(float(weights @ deviations**2))}
 
 
 @task(
@@ -168,7 +177,7 @@ def in_units(scores: Scores, unit: float) -> Scores:
 
 def _counted(engine: Engine, thresholds: Array) -> Scores:
     counted = engine.sum("count_errors", {"thresholds": thresholds})
-    counts = counted["counts"]
+    counts = counted["counts"].round(COUNT_DIGITS)
     return Scores(thresholds, counts, float(np.sqrt(counted["squares"] / max(counts[-1], 1.0))))
 
 

@@ -6,7 +6,7 @@ gives the statistics of all effects. What the labels say of relevance and curvat
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,55 +31,84 @@ from dsfr.training.weights.problem import Solution
 
 MOST_EFFECTS = 600
 """More effects are not tried."""
+FEW_VALUES, LABELS_PER_VALUE = 10, 3.0
+"""Different labels that are few, at most, and labels for each of them at least."""
 NEGLIGIBLE = 1e-2
 """Of the noise, over all labels: effects whose prior variance adds less are left out."""
 
 
-def agree_effects(engine: Engine, settings: Settings, population: Population) -> list[Base]:
+@dataclass(frozen=True, slots=True)
+class TrainedEffects:
+    """Members that are sums of effects, and what was learnt of the target on the way."""
+
+    members: tuple[Base, ...] = ()
+    n_target_values: int | None = None
+    """Different labels, if they are few."""
+
+
+def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
     """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
-    allowed = settings.most_weights(population.target.n)
+    allowed = settings.most_weights(population.n_labeled)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
-        return []
-    dictionary = _dictionary(engine, settings, population, most)
+        return TrainedEffects()
+    dictionary, n_values = _dictionary(engine, settings, population, most)
     target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
     total = unpack_statistics(engine.sum("statistics", {**dictionary.arrays(), **pack(population.ranges), **target}))
     n = len(dictionary.singles)
     trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
     if len(dictionary.pairs) and settings.effects == "pairs":
         trained.append(_trained(settings, dictionary, total))
-    return [base for base in trained if base is not None]
+    return TrainedEffects(tuple(base for base in trained if base is not None), n_values)
 
 
-def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> Effects:
-    """All effects that are tried."""
+def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[Effects, int | None]:
+    """All effects that are tried, and the number of different labels if they are few."""
     d = len(population.ranges.low)
-    sizes = effect_sizes(d, population.target.n, most)
-    knots, ranks = _distribution(engine, population).knots(sizes.n_knots)
+    sizes = effect_sizes(d, population.n_labeled, most)
+    distribution, n_values = _distribution(engine, population)
+    knots, ranks = distribution.knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)
     n_terms = sizes.product_terms if settings.effects == "pairs" else 0
     products = product_effects(np.arange(d), n_terms)
-    return Effects(scaled, quantile_curves(scaled, ranks, sizes.n_curves), single_effects(d, sizes.n_curves), products)
+    curves = quantile_curves(scaled, ranks, sizes.n_curves)
+    return Effects(scaled, curves, single_effects(d, sizes.n_curves), products), n_values
 
 
-def _distribution(engine: Engine, population: Population) -> Distribution:
-    """Counts of all rows at thresholds, at first evenly spaced, then by the counts of the first round."""
-    limits = population.ranges if population.limits is None else population.limits
+def _distribution(engine: Engine, population: Population) -> tuple[Distribution, int | None]:
+    """Counts of all rows at thresholds, at first evenly spaced, then by the counts of the first round.
+
+    Labels are counted like a feature. The number of different ones comes along if it is small.
+    """
+    limits, target = population.ranges if population.limits is None else population.limits, population.target
+    low, high = target.origin - target.unit, target.origin + target.unit
     share = np.linspace(0.0, 1.0, 2 * N_THRESHOLDS)[:, None]
-    first = limits.low * (1.0 - share) + limits.high * share
+    first = np.append(limits.low, low) * (1.0 - share) + np.append(limits.high, high) * share
     counts = _counted(engine, first)
-    levels = np.linspace(0.0, population.n_samples, 2 * N_THRESHOLDS)
-    second = np.stack([np.interp(levels, counts[:, j], first[:, j]) for j in range(first.shape[1])], axis=1)
-    return Distribution.of(np.concatenate([first, second]), np.concatenate([counts, _counted(engine, second)]))
+    levels = np.linspace(0.0, 1.0, 2 * N_THRESHOLDS)
+    columns = [np.interp(levels * of[-1], of, at) for of, at in zip(counts.T, first.T, strict=True)]
+    second = np.stack(columns, axis=1)
+    all_of = Distribution.of(np.concatenate([first, second]), np.concatenate([counts, _counted(engine, second)]))
+    features = Distribution(all_of.thresholds[:, :-1], all_of.counts[:, :-1])
+    return features, _few_values(all_of.counts[:, -1])
+
+
+def _few_values(counts: Array) -> int | None:
+    """Number of different labels, from their counts at ascending thresholds; None if they are not few."""
+    different = int(np.count_nonzero(np.diff(counts, prepend=0.0)))
+    return different if 1 < different <= min(FEW_VALUES, counts[-1] / LABELS_PER_VALUE) else None
 
 
 def _counted(engine: Engine, thresholds: Array) -> Array:
-    """Number of rows at or below thresholds; shape (2 `N_THRESHOLDS`, d). The last ones are taken to hold all."""
+    """Number of rows, and in the last column labels, at or below thresholds; shape (2 `N_THRESHOLDS`, d + 1).
+
+    The last ones are taken to hold all.
+    """
     halves = np.stack(np.split(np.maximum.accumulate(thresholds, axis=0), 2)).transpose(0, 2, 1)
-    nothing = np.zeros((2, N_THRESHOLDS))
-    counted = engine.sum("count_below", {"thresholds": halves, "target_thresholds": nothing})
-    counts: Array = counted["counts"].transpose(0, 2, 1).reshape(thresholds.shape)
-    counts[-1] = float(counted["n_samples"])
+    counted = engine.sum("count_below", {"thresholds": halves[:, :-1], "target_thresholds": halves[:, -1]})
+    both = np.concatenate([counted["counts"], counted["target_counts"][:, None]], axis=1)
+    counts: Array = both.transpose(0, 2, 1).reshape(thresholds.shape)
+    counts[-1] = np.append(np.full(thresholds.shape[1] - 1, float(counted["n_samples"])), float(counted["n_labeled"]))
     return counts
 
 

@@ -86,12 +86,13 @@ def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     m = len(broadcast["shares"])
     sums = LeftOut(np.zeros((m, m)), np.zeros(m), 0.0, 0.0)
     for rows in left_out_rows(shard, memory, broadcast):
-        predictions, y = rows.predictions, rows.y
+        root = np.sqrt(rows.weights)
+        predictions, y = root[:, None] * rows.predictions, root * rows.y
         sums = LeftOut(
             sums.products + predictions.T @ predictions,
             sums.moment + predictions.T @ y,
             sums.target_square + float(y @ y),
-            sums.n + len(y),
+            sums.n + float(rows.weights.sum()),
         )
     return memory, pack(sums)
 
@@ -130,6 +131,8 @@ class LeftOutRows:
     variances: Array
     """Of a new observation, the noise included; shape (n, m)."""
     y: Array
+    weights: Array
+    """How often each label counts; (n,)."""
 
     def averages(self, shares: Array) -> Array:
         """Predictions of the average of all members; (n,)."""
@@ -152,9 +155,9 @@ def left_out_rows(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[L
         y = blocks[0][1]
         together = [None if own is None else own.together(passed, passed + len(y), 0) for own in groups]
         parts = list(zip(blocks, bases, together, strict=True))
-        residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, _), of, others in parts]
+        residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, *_), of, others in parts]
         variances = [
-            float(of["noise"]) ** 2 * left_out_variances(H, of["factor"], others) for (H, _), of, others in parts
+            float(of["noise"]) ** 2 * left_out_variances(H, of["factor"], others) for (H, *_), of, others in parts
         ]
         passed += len(y)
-        yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y)
+        yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y, blocks[0][2])

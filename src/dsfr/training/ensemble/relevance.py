@@ -58,9 +58,10 @@ def polynomial_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
     with single_threaded_blas():
         parts = (
             part
-            for X, y in shard.batches()
+            for X, y, weights in shard.weighted_batches()
             for block in row_blocks(len(y))  # a row may have more terms than weights of rules: few rows at a time
-            for part in Statistics.parts(X[block], (y[block] - mean) / scale, polynomial, ranges)
+            for own in [None if weights is None else weights[block]]
+            for part in Statistics.parts(X[block], (y[block] - mean) / scale, polynomial, ranges, own)
         )
         own = sum(parts, Statistics.none(polynomial.n_outputs))
     return memory, pack_statistics(own, with_penalty=False)
@@ -95,7 +96,7 @@ def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
 def agree_polynomial(engine: Engine, settings: Settings, population: Population) -> Array | None:
     """Relevance by curvature; None where it is not asked for, features are too many, or labels do not vary."""
     polynomial = Polynomial.of(len(population.ranges.low)) if settings.relevance == "evidence" else None
-    most = settings.most_weights(population.target.n)
+    most = settings.most_weights(population.n_labeled)
     if polynomial is None or (most is not None and polynomial.n_outputs > most):
         return None
     target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}

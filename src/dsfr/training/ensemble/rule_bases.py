@@ -8,7 +8,7 @@ pairs; every two, the number of rules doubles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,6 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
-from dsfr.training.ensemble.effects import agree_effects
 from dsfr.training.ensemble.members import Base, mixture_message
 from dsfr.training.ensemble.relevance import agree_polynomial, mean_square_slopes, stretch
 from dsfr.training.rounds import Observer
@@ -45,11 +44,10 @@ RELEVANCE_STEPS = 3
 
 
 def agree_bases(
-    engine: Engine, settings: Settings, population: Population, observe: Observer
+    engine: Engine, settings: Settings, population: Population, effects: Sequence[Base], observe: Observer
 ) -> tuple[list[Base], Weighed]:
-    """Members and their shares in the average of their predictions."""
+    """Members and their shares in the average of their predictions; those of effects are trained already."""
     trained: list[Base] = []
-    effects = agree_effects(engine, settings, population)
     curvature = agree_polynomial(engine, settings, population)
     for step in _steps(settings, population, trained):
         variation = Variation(len(trained), _stretch(settings, trained, curvature))
@@ -67,7 +65,7 @@ def agree_bases(
 
 
 def _nothing_fits(settings: Settings, population: Population) -> str:
-    d, n = len(population.ranges.low), int(population.target.n)
+    d, n = len(population.ranges.low), int(population.n_labeled)
     return (
         f"max_weights_per_label={settings.max_weights_per_label:g} allows {settings.most_weights(n)} weights for {n} "
         f"labels, and a line along {d} features has {d + 1}: use fewer columns, label more rows, or raise it"
@@ -101,7 +99,7 @@ def varied_message(population: Population, variation: Variation) -> Bundle:
 def _steps(settings: Settings, population: Population, trained: list[Base]) -> Iterator[Settings]:
     """Settings of one rule base after the other; what has been trained decides how long it goes on."""
     n_features = len(population.ranges.low)
-    most_weights = settings.most_weights(population.target.n)
+    most_weights = settings.most_weights(population.n_labeled)
     most_rules = settings.most_rules if most_weights is None else most_weights // (n_features + 1)
     if most_rules < settings.n_rules:
         if most_rules == 0:

@@ -6,15 +6,47 @@ here and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.ensemble.members import base_message, left_out_rows
-from dsfr.training.shard import Shard
+from dsfr.training.shard import LOG_TARGET, Shard
+from dsfr.training.tasks.declaration import Fields, array, number
+from dsfr.training.tasks.fields import POSITIVE
 from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
+
+LINKED: Fields = {
+    "link": array(4),
+    "own_mean": number(),
+    "own_scale": POSITIVE,
+}
+"""From values of a mixture to the target's own scale, see `link_arrays`."""
+
+
+def link_arrays(link: Link, own_mean: float, own_scale: float) -> Bundle:
+    """The way from values of a mixture to standardised targets on their own scale."""
+    numbers = np.array([float(link.is_log), link.factor, link.low, link.high])
+    return {"link": numbers, "own_mean": scalar(own_mean), "own_scale": scalar(own_scale)}
+
+
+def on_own_scale(values: Array, broadcast: Bundle) -> Array:
+    """Values of a broadcast mixture, in deviations of what it learns, as predictions in deviations of the target."""
+    is_log, factor, low, high = broadcast["link"].tolist()
+    learnt = float(broadcast["target_mean"]) + float(broadcast["target_scale"]) * values
+    predictions = Link(bool(is_log), factor, low, high).predictions(learnt)
+    return (predictions - float(broadcast["own_mean"])) / float(broadcast["own_scale"])
+
+
+def own_targets(y: Array, memory: Mapping[str, Array]) -> Array:
+    """Targets on their own scale, from those on the scale of learning."""
+    targets: Array = np.exp(y) if LOG_TARGET in memory else y
+    return targets
 
 
 def mixture_arrays(mixture: Mixture, *, with_factors: bool) -> Bundle:

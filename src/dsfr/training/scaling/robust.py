@@ -105,23 +105,27 @@ def moments_within_limits(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
     return {**memory, **kept}, {"total": total, "square": square, "n_samples": scalar(shard.n_samples)}
 
 
-def agree_scaling(engine: Engine, settings: Settings) -> Population:
-    """Ranges and target as the settings have it: declared, by extremes in two rounds, or robustly in a few more."""
+def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False) -> Population:
+    """Ranges and target as the settings have it: declared, by extremes in two rounds, or robustly in a few more.
+
+    With ``log``, agents learn logarithms of their targets from then on, until the next survey. Targets must be positive
+    then, and extremes must not be declared.
+    """
     if engine.only_sums:
         look = declared_look(engine, settings)
         return look.population(engine.sum("agree", look.message()))
     if not settings.scaling.is_robust:
-        return survey(engine, settings)
-    look = first_look(engine, settings)
+        return survey(engine, settings, log=log)
+    look = first_look(engine, settings, log=log)
     limits, target, units = _find_limits(engine, look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("moments_within_limits", message), limits, units)
-    odd = _odd_target(target, look)
+    odd, ends = _odd_target(target, look), look.target_ends
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
-    return replace(population, limits=limits, odd_target=odd)
+    return replace(population, limits=limits, target_limits=target, odd_target=odd, target_ends=ends)
 
 
 def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]:

@@ -18,7 +18,7 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.duplicates.distinct_rows import NOTES
 from dsfr.training.scaling.row_sums import ASKED, ROW_SUMS, ask_moments, known_sums, row_sums
-from dsfr.training.shard import Purpose, Shard
+from dsfr.training.shard import LOG_TARGET, Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least, optional
 from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
 from dsfr.training.tasks.messages import scalar, unpack
@@ -28,6 +28,8 @@ from dsfr.training.tasks.symbols import MAX_WEIGHTS
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
 
+KEPT_SCALE = remember(__name__, {LOG_TARGET: optional(FLAG)})
+"""Whether logarithms of targets are learnt."""
 KEPT_RANGES = remember(__name__, RANGES)
 KEPT_SCALING = (*remember(__name__, {"seed": SEED}), *KEPT_RANGES)
 """What later tasks need of the survey: seed and ranges."""
@@ -57,12 +59,18 @@ class Population:
     n_samples: float
     ticket: float
     """The highest ticket; its holder proposes the start centers."""
+    n_labeled: float
+    """Number of labels, whatever they weigh; the moments of the target count each as often as its weight says."""
     limits: Ranges | None = None
     """Beyond these, features count as lying at their end."""
+    target_limits: Array | None = None
+    """Beyond these, targets count as lying at their end."""
     odd_target: tuple[float, float] | None = None
     """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
     keeps_target: bool = False
     """Whether weights are for targets in their own units."""
+    target_ends: tuple[float, float] = (-1.0, 1.0)
+    """Lowest and highest label."""
 
     @property
     def target_mean(self) -> float:
@@ -103,8 +111,9 @@ class Population:
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
     crc = 0
-    for X, y in shard.batches():
+    for X, y, weights in shard.weighted_batches():
         crc = zlib.crc32(y.tobytes(), zlib.crc32(X.tobytes(), crc))
+        crc = crc if weights is None else zlib.crc32(weights.tobytes(), crc)
     return memory, {"rows": np.array([shard.n_samples, shard.n_labeled, crc], dtype=np.float64)}
 
 
@@ -114,10 +123,10 @@ def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, B
     stage="survey",
     reveals="Extremes of single rows: lowest and highest value of every feature and of the target, and the number of "
     "rows. With declared `feature_ranges`, those of features are not sent.",
-    broadcast={"seed": SEED, "declared": optional(FLAG), "distinct": optional(FLAG)},
+    broadcast={"seed": SEED, "declared": optional(FLAG), "distinct": optional(FLAG), LOG_TARGET: optional(FLAG)},
     contributes=MEASURED,
     recalls=NOTES,
-    remembers=("seed",),
+    remembers=("seed", LOG_TARGET),
     limited=False,
     distinct=False,
     opening=True,
@@ -125,7 +134,8 @@ def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, B
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
     notes = {name: memory[name] for name in NOTES if name in memory} if "distinct" in broadcast else {}
-    shard = shard.without_duplicates(notes)
+    scale = {LOG_TARGET: broadcast[LOG_TARGET]} if LOG_TARGET in broadcast else {}
+    shard = shard.without_duplicates(notes).on_target_scale(scale)
     ranges, target = Ranges.none(shard.n_features), Ranges.none(1)
     for X, y in shard.batches():
         for part in each_chunk(lambda chunk, X=X: Ranges.of(X[chunk]), len(X), SUM_ROWS):  # type: ignore[misc]
@@ -140,14 +150,14 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
         "minus_target_low": -target.low,
         "ticket": scalar(_ticket(shard, int(broadcast["seed"]))),
     }
-    return {"seed": broadcast["seed"], **notes}, contribution
+    return {"seed": broadcast["seed"], **notes, **scale}, contribution
 
 
 @task(
     verb="sum",
     stage="survey",
     reveals="Number of rows and labels, mean and deviation of the agent's targets; means and covariances of its "
-    "features.",
+    "features; with `sample_weight`, the sum of the labels' weights.",
     broadcast={**RANGES, **TARGET_RANGE, **ASKED},
     contributes={**COUNTS, **ROW_SUMS},
     remembers=("low", "high"),
@@ -157,16 +167,18 @@ def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
     moments, ranges = Moments(0.0, 0.0, 0.0, origin, unit), unpack(Ranges, broadcast)
     sums = no_sums(shard.n_features) if "moments" in broadcast else None
-    for X, y in shard.batches():
-        moments += target_moments(y, origin, unit)
+    for X, y, weights in shard.weighted_batches():
+        moments += target_moments(y, weights, origin, unit)
         sums = None if sums is None else sums + row_sums(X, ranges)
     contribution = {
         "n_samples": scalar(shard.n_samples),
-        "n_labeled": scalar(moments.n),
+        "n_labeled": scalar(shard.n_labeled),
         "target_total": scalar(moments.total),
         "target_square": scalar(moments.square),
         **({} if sums is None else {"row_total": sums.total, "row_products": sums.products}),
     }
+    if shard.has_weights:
+        contribution["label_weight"] = scalar(moments.n)
     return {**memory, "low": broadcast["low"], "high": broadcast["high"]}, contribution
 
 
@@ -188,18 +200,19 @@ def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
     return _ticket(shard, int(memory["seed"])) == ticket
 
 
-def target_moments(y: Array, origin: float, unit: float) -> Moments:
-    """Moments of the known targets of a batch."""
+def target_moments(y: Array, weights: Array | None, origin: float, unit: float) -> Moments:
+    """Moments of the known targets of a batch, each counted as often as its weight says."""
     moments = Moments(0.0, 0.0, 0.0, origin, unit)
     for block in row_blocks(len(y), CHUNK_ROWS):
-        known = y[block]
-        moments += Moments.of(known[~np.isnan(known)], origin, unit)
+        known = ~np.isnan(y[block])
+        own = None if weights is None else weights[block][known]
+        moments += Moments.of(y[block][known], origin, unit, own)
     return moments
 
 
-def survey(engine: Engine, settings: Settings) -> Population:
+def survey(engine: Engine, settings: Settings, *, log: bool = False) -> Population:
     """Agree on scaling in two rounds: `first_look`, then counts and moments."""
-    look = first_look(engine, settings)
+    look = first_look(engine, settings, log=log)
     population = look.population(engine.sum("agree", look.message() | ask_moments(len(look.ranges.low))))
     return replace(population, keeps_target=settings.scaling.keeps_target)
 
@@ -224,20 +237,29 @@ class FirstLook:
         n, total, square = (float(counted[name]) for name in ("n_labeled", "target_total", "target_square"))
         if n == 0.0:
             raise ValueError(NO_LABEL)
-        target = Moments(n, total, square, self.target_origin, self.target_unit)
+        weight = float(counted.get("label_weight", n))
+        target = Moments(weight, total, square, self.target_origin, self.target_unit)
         n_samples = float(counted["n_samples"])
+        found = Population(self.ranges, target, n_samples, self.ticket, n_labeled=n, moments=self.moments)
         sums = known_sums(counted, n_samples, self.moments)
-        return Population(self.ranges, target, n_samples, self.ticket, moments=self.moments, row_sums=sums)
+        return replace(found, target_ends=self.target_ends, row_sums=sums)
+
+    @property
+    def target_ends(self) -> tuple[float, float]:
+        """Lowest and highest label."""
+        return self.target_origin - self.target_unit, self.target_origin + self.target_unit
 
 
-def first_look(engine: Engine, settings: Settings) -> FirstLook:
-    """Ranges of features and target, in one round."""
-    return checked_look(engine.max("measure", ask(settings)), settings)
+def first_look(engine: Engine, settings: Settings, *, log: bool = False) -> FirstLook:
+    """Ranges of features and target, or of its logarithms, in one round."""
+    return checked_look(engine.max("measure", ask(settings, log=log)), settings)
 
 
-def ask(settings: Settings) -> Bundle:
+def ask(settings: Settings, *, log: bool = False) -> Bundle:
     """What `measure` needs to know."""
     message: Bundle = {"seed": np.asarray(settings.seed, dtype=np.int64)}
+    if log:
+        message[LOG_TARGET] = scalar(1.0)
     if settings.merges_duplicates:
         message["distinct"] = scalar(1.0)
     return message if settings.scaling.declared is None else message | {"declared": scalar(1.0)}

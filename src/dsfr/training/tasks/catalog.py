@@ -10,7 +10,7 @@ from dsfr.training import completion
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
 from dsfr.training.distillation import fidelity, growth, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
-from dsfr.training.ensemble import calibration, members, relevance
+from dsfr.training.ensemble import calibration, members, relevance, target_scale
 from dsfr.training.scaling import declared, robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
@@ -38,6 +38,7 @@ MODULES = (
     relevance,
     members,
     calibration,
+    target_scale,
     taught,
     quantiles,
     growth,

@@ -107,7 +107,13 @@ CLUSTER_VARIANCES: Fields = {
     "mass": array("k", rules=(at_least(0.0),)),
     "square": array("k", "d", rules=(at_least(0.0),)),
 }
-COUNTS: Fields = {"n_samples": COUNT, "n_labeled": COUNT, "target_total": number(), "target_square": SCORE}
+COUNTS: Fields = {
+    "n_samples": COUNT,
+    "n_labeled": COUNT,
+    "label_weight": optional(COUNT),
+    "target_total": number(),
+    "target_square": SCORE,
+}
 
 
 def statistics_fields(symbol: str) -> Fields:

@@ -18,7 +18,7 @@ from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.engines import Task
 from dsfr.storage.bundles import Bundle
 from dsfr.training.rows import IncompleteRowsError
-from dsfr.training.shard import DENSITY, KEPT, LIMITS, ForeignMemoryError, Shard
+from dsfr.training.shard import DENSITY, KEPT, LIMITS, LOG_TARGET, ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import (
     BroadcastError,
     ContributionError,
@@ -79,7 +79,7 @@ class Declared:
     is_limited: bool
     """Whether rows are moved to the limits of robust scaling, once there are any."""
     is_distinct: bool
-    """Whether rows that were found to be duplicates are left out."""
+    """Whether rows that were found to be duplicates are left out, and targets are on the scale of learning."""
     may_be_silent: bool
     """Whether an agent may contribute nothing at all."""
     is_completed: bool
@@ -103,7 +103,7 @@ class Declared:
 
     @cached_property
     def _recalled(self) -> Message:
-        names = (*(LIMITS if self.is_limited else ()), *(KEPT if self.is_distinct else ()))
+        names = (*(LIMITS if self.is_limited else ()), *((LOG_TARGET, *KEPT) if self.is_distinct else ()))
         names = (*names, *(DENSITY if self.is_completed else ()))
         fields = {**{name: KEYS[name].field for name in names}, **self.recalls}
         return Message(
@@ -130,7 +130,7 @@ class Declared:
         sizes = self.check_broadcast(broadcast, {"d": shard.n_features}, memory)
         try:
             rows = shard.completed(memory) if self.is_completed else shard
-            rows = rows.without_duplicates(memory) if self.is_distinct else rows
+            rows = rows.without_duplicates(memory).on_target_scale(memory) if self.is_distinct else rows
             rows = rows.within_limits({**memory, **broadcast}) if self.is_limited else rows
             # What overflows is found in the results, which must be finite.
             with np.errstate(all="ignore"):
@@ -259,7 +259,7 @@ def task(
     limited : bool, default=True
         Move rows to the limits of robust scaling, once there are any.
     distinct : bool, default=True
-        Leave out rows that were found to be duplicates.
+        Leave out rows that were found to be duplicates, and take targets on the scale on which they are learnt.
     silent : bool, default=False
         Agents may contribute nothing.
     completed : bool, default=True

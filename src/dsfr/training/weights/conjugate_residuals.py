@@ -178,4 +178,4 @@ def preconditioner_of_rules(
 def weighted_pairs(settings: Settings, population: Population, n_agents: int) -> float:
     """Interpolated pairs of all agents, times the weight that the objective gives them."""
     penalty = settings.penalty
-    return penalty.strength * penalty.expected_pairs(population.n_samples - population.target.n, n_agents)
+    return penalty.strength * penalty.expected_pairs(population.n_samples - population.n_labeled, n_agents)

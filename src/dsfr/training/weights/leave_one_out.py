@@ -59,24 +59,26 @@ def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     zeros = np.zeros(len(total.moment))
     weights = np.stack([zeros if candidate is None else candidate[1] for candidate in solved], axis=1)
     groups, passed = LabelGroups.of(shard, memory, broadcast, weights), 0
-    for H, y in labeled_blocks(shard, memory, broadcast):
+    for H, y, counted in labeled_blocks(shard, memory, broadcast):
         for i, candidate in enumerate(solved):
             if candidate is not None:
                 together = None if groups is None else groups.together(passed, passed + len(y), i)
-                errors[i] += np.sum(left_out_residuals(H, y, *candidate, together) ** 2)
+                errors[i] += np.sum(counted * left_out_residuals(H, y, *candidate, together) ** 2)
         passed += len(y)
     return memory, {"errors": errors}
 
 
-def labeled_blocks(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
-    """Features and standardised targets of the labelled rows, block by block."""
+def labeled_blocks(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[tuple[Array, Array, Array]]:
+    """Features, standardised targets and weights of the labelled rows, block by block."""
     basis, ranges = unpack_basis(broadcast), scaling_ranges(memory, broadcast)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
-    for X, y in shard.batches():
+    for X, y, weights in shard.weighted_batches():
         for block in row_blocks(len(y)):
             labeled = ~np.isnan(y[block])
             if labeled.any():
-                yield basis.features(scale_features(X[block][labeled], ranges)), (y[block][labeled] - mean) / scale
+                H = basis.features(scale_features(X[block][labeled], ranges))
+                own = np.ones(len(H)) if weights is None else weights[block][labeled]
+                yield H, (y[block][labeled] - mean) / scale, own
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +88,25 @@ class LabelGroups:
     groups: IntArray
     """A number for every labelled row; shape (n,)."""
     size: Array
+    """Number of its rows, or the sum of their weights; shape (g,)."""
     residual_sums: Array
     """Of every group, a column for each weights; shape (g, c)."""
 
     @classmethod
     def of(cls, shard: Shard, memory: Bundle, broadcast: Bundle, weights: Array) -> LabelGroups | None:
-        """From one pass over the labelled rows, with a column of ``weights`` each; None if rows are left out alone."""
-        if "label_groups" not in memory:
+        """From one pass over the labelled rows, with a column of ``weights`` each; None if rows are left out alone.
+
+        A row whose label weighs 2 is left out as two equal rows are, together.
+        """
+        if "label_groups" not in memory and not shard.has_weights:
             return None
-        groups, passed = memory["label_groups"], 0
-        size = np.bincount(groups).astype(np.float64)
+        groups, passed = memory.get("label_groups", np.arange(shard.n_labeled)), 0
+        size = np.zeros(int(groups.max(initial=-1)) + 1)
         sums = np.zeros((len(size), weights.shape[1]))
-        for H, y in labeled_blocks(shard, memory, broadcast):
+        for H, y, counted in labeled_blocks(shard, memory, broadcast):
             own = rows_of_groups(groups, passed, passed + len(y))
-            np.add.at(sums, own, y[:, None] - H @ weights)
+            np.add.at(size, own, counted)
+            np.add.at(sums, own, counted[:, None] * (y[:, None] - H @ weights))
             passed += len(y)
         return cls(groups, size, sums)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.relevance.slope_shrinkage import unshrunk_factor
-from dsfr.core.solve.cholesky import cholesky
-from dsfr.core.solve.evidence import Evidence, Tuned
-from dsfr.core.solve.statistics import Statistics
+from dsfr.core.solve.cholesky import cholesky, solve_factored
+from dsfr.core.solve.evidence import SMALLEST_NOISE, Evidence, Tuned
+from dsfr.core.solve.statistics import Statistics, solve_weights
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.rounds import Observer
@@ -55,6 +55,19 @@ class Solution:
 
     optimism: float = 1.0
     """Factor by which leave-one-out errors are too small, because what was tuned saw all labels."""
+
+    def solved_with(self, total: Statistics) -> Solution:
+        """The solution for other sums; ridge, weight of the penalty, ties and prior stay as they are."""
+        if self.prior_precision is not None:
+            weights = solve_factored(cholesky(total.gram + np.diag(self.prior_precision)), total.moment)
+        else:
+            seen = total if self.tied is None else total.mapped(self.tied)
+            weights = solve_weights(seen.quadratic(self.unlabeled_weight), self.ridge)
+            weights = weights if self.tied is None else self.tied @ weights
+        # The best noise for this prior, see `dsfr.core.solve.evidence`.
+        square = max(total.target_square - float(total.moment @ weights), SMALLEST_NOISE * total.target_square)
+        tuned = self.tuned and replace(self.tuned, noise=float(np.sqrt(square / total.n_labeled)))
+        return replace(self, weights=weights, statistics=total, tuned=tuned)
 
     def noise(self) -> float:
         """Standard deviation of the noise, for targets of deviation 1; 0 if the labels do not vary."""

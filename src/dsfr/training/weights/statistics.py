@@ -42,8 +42,8 @@ def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistic
     with single_threaded_blas():
         parts = (
             part
-            for X, y in shard.batches()
-            for part in Statistics.parts(X, (y - mean) / scale, basis, ranges, fast=shard.fast)
+            for X, y, weights in shard.weighted_batches()
+            for part in Statistics.parts(X, (y - mean) / scale, basis, ranges, weights, fast=shard.fast)
         )
         labeled = sum(parts, Statistics.none(basis.n_outputs))
     penalty = penalty_in(broadcast)

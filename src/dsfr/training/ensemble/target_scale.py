@@ -1,0 +1,206 @@
+"""Whether a target is learnt as it is or as its logarithm, and how predictions return to its own scale.
+
+Both scales are compared by members of effects alone, which take one sum over labels each: rule bases are then trained
+on the better scale. Logarithms need both more evidence, with the Jacobian of the transformation, by more than it varies
+by chance, and a clearly smaller squared leave-one-out error on the target's own scale: the likelihood of a long-tailed
+target is dominated by its small values, the squared error by its large ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, reach_of
+from dsfr.core.prediction.mixture import Scores
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.ensemble.calibration import label_weights, labeled_sample
+from dsfr.training.ensemble.effects import TrainedEffects, agree_effects
+from dsfr.training.ensemble.members import Base, left_out_rows, mixture_message
+from dsfr.training.scaling.robust import KEPT_LIMITS, agree_scaling
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.shard import LOG_TARGET, Shard
+from dsfr.training.tasks.declaration import array
+from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE_WITH_FACTORS, POSITIVE, SCORE
+from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.registry import task
+
+LEAST_RATIO = 3.0
+"""Of the highest over the lowest label: logarithms of a target that varies less are nearly a line of it."""
+CLEARLY_LESS = 0.97
+"""Leave-one-out error of logarithms over that of targets as they are, on the target's own scale, below which logarithms
+are taken: chosen on the design tables of benchmarks/tables."""
+LEAST_LABELS = 10
+"""With fewer labels, logarithms are not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedTarget:
+    """The population on the scale of learning, what was trained on it already, and the way back."""
+
+    population: Population
+    link: Link
+    own_mean: float
+    """Of the labels, on the target's own scale."""
+    own_deviation: float
+    own_ends: tuple[float, float]
+    effects: TrainedEffects = field(default_factory=TrainedEffects)
+
+
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="How well the labels of others predict the agent's: products of leave-one-out predictions and targets. "
+    "With a target that may be learnt as its logarithm.",
+    broadcast={**MIXTURE_WITH_FACTORS, "value_limits": array(2, rules=(ASCENDING,)), "unit": POSITIVE},
+    contributes={"error": SCORE, "product": array(), "square": SCORE, "n_labeled": COUNT},
+    needs=("seed",),
+    recalls=(*KEPT_LIMITS, "label_groups"),
+    limited=False,
+)
+def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): squared leave-one-out errors of the average on the target's own scale, in a unit of it.
+
+    Of logarithms, predictions are their exponentials, without a factor; products with the targets tell the best one.
+    """
+    labels = labeled_sample(shard, int(memory["seed"]))
+    sample, weights, y = Shard(labels, shard.key).within_limits(memory), label_weights(labels), labels.y
+    averages = [rows.averages(broadcast["shares"]) for rows in left_out_rows(sample, memory, broadcast)]
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    values = np.clip(mean + scale * np.concatenate([np.empty(0), *averages]), *broadcast["value_limits"])
+    unit = float(broadcast["unit"])
+    predicted, targets = values / unit, y / unit
+    if LOG_TARGET in memory:
+        predicted, targets = np.exp(values - np.log(unit)), np.exp(y - np.log(unit))
+    return memory, {
+        "error": scalar(float(weights @ (targets - predicted) ** 2)),
+        "product": scalar(float((weights * targets) @ predicted)),
+        "square": scalar(float((weights * predicted) @ predicted)),
+        "n_labeled": scalar(weights.sum()),
+    }
+
+
+def agree_target(engine: Engine, settings: Settings) -> AgreedTarget:
+    """Agree on the scale of the target, and on its mean and deviation there.
+
+    Raises
+    ------
+    ValueError
+        If logarithms are asked for, and a label is not positive or extremes are not shared.
+    """
+    own = agree_scaling(engine, settings)
+    plain = AgreedTarget(own, hold(settings, own), own.target_mean, own.target_scale, own.target_ends)
+    if settings.target == "log":
+        _check_positive(engine, own)
+        logs = agree_scaling(engine, settings, log=True)
+        effects = agree_effects(engine, settings, logs)
+        return replace(plain, population=logs, link=_log_link(own, logs), effects=effects)
+    plain = replace(plain, effects=agree_effects(engine, settings, own))
+    if settings.target is None or engine.only_sums or not _may_be_long_tailed(own) or not plain.effects.members:
+        return plain
+    return _compared(engine, settings, plain)
+
+
+def _check_positive(engine: Engine, own: Population) -> None:
+    if engine.only_sums:
+        raise ValueError(
+            'target="log" asks agents for extremes, and on this engine sums alone leave them: leave it out'
+        )
+    if own.target_ends[0] <= 0.0:
+        raise ValueError(
+            f'target="log" needs targets > 0, and the lowest label is {own.target_ends[0]:g}: take target="auto", or '
+            "train on targets that are shifted"
+        )
+
+
+def _may_be_long_tailed(own: Population) -> bool:
+    low, high = own.target_ends
+    return low > 0.0 and high >= LEAST_RATIO * low and own.n_labeled >= LEAST_LABELS
+
+
+def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> AgreedTarget:
+    """The better scale; agents are left on it."""
+    own, members = plain.population, plain.effects.members
+    error = _effect_errors(engine, own, members, plain.link)
+    logs = agree_scaling(engine, settings, log=True)
+    link = _log_link(own, logs)
+    effects = agree_effects(engine, settings, logs)
+    if effects.members and _log_evidence(effects.members, logs, is_log=True) > (
+        _log_evidence(members, own, is_log=False) + np.sqrt(own.n_labeled)
+    ):
+        found = _effect_errors(engine, logs, effects.members, link)
+        if found.error_with(found.factor) < CLEARLY_LESS**2 * error.error:
+            return replace(plain, population=logs, link=link, effects=effects)
+    return replace(plain, population=agree_scaling(engine, settings))
+
+
+def _log_evidence(members: Sequence[Base], population: Population, *, is_log: bool) -> float:
+    """Largest log evidence of the labels on the target's own scale, up to a constant: the Jacobian is included."""
+    n, target = population.n_labeled, population.target
+    jacobian = n * np.log(target.deviation) + (n * target.mean if is_log else 0.0)
+    return max(base.score for base in members) - float(jacobian)
+
+
+def _effect_errors(engine: Engine, population: Population, members: Sequence[Base], link: Link) -> OwnErrors:
+    """Of the plain average of members, before their shares are known."""
+    return _own_errors(engine, population, members, np.full(len(members), 1.0 / len(members)), link)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnErrors:
+    """Sums over labels on the target's own scale, in a unit of it."""
+
+    error: float
+    product: float
+    square: float
+    n: float
+
+    @property
+    def factor(self) -> float:
+        """On exponentials of logarithms."""
+        return mean_factor(self.product, self.square, self.n)
+
+    def error_with(self, factor: float) -> float:
+        """Squared error of predictions times a factor."""
+        return self.error + 2.0 * (1.0 - factor) * self.product - (1.0 - factor**2) * self.square
+
+
+def _own_errors(engine: Engine, population: Population, bases: Sequence[Base], shares: Array, link: Link) -> OwnErrors:
+    unit = float(np.exp(link.high)) if link.is_log else link.high  # the same for both: targets are positive
+    message = {
+        **mixture_message(population, bases, shares),
+        "value_limits": np.array([link.low, link.high]),
+        "unit": scalar(unit),
+    }
+    summed = engine.sum("original_errors", message)
+    numbers = (float(summed[name]) for name in ("error", "product", "square", "n_labeled"))
+    return OwnErrors(*numbers)
+
+
+def final_link(
+    engine: Engine, target: AgreedTarget, bases: Sequence[Base], shares: Array, scores: Scores | None
+) -> Link:
+    """The link of the finished average: limits by its errors where these are known, and the factor of logarithms."""
+    population, link = target.population, target.link
+    if link.is_identity:
+        return link
+    reach = 1.0 if scores is None else reach_of(scores.deviation, population.target.deviation)
+    if not link.is_log:
+        return held_link(*target.own_ends, target.own_deviation, reach)
+    link = log_link(*target.own_ends, target.own_deviation, population.target.deviation, reach)
+    return replace(link, factor=_own_errors(engine, population, bases, shares, link).factor)
+
+
+def hold(settings: Settings, own: Population) -> Link:
+    """Targets as they are, held near the labels unless ``target=None`` asks for lines without an end."""
+    low, high = own.target_ends
+    return Link() if settings.target is None or low >= high else held_link(low, high, own.target.deviation)
+
+
+def _log_link(own: Population, logs: Population) -> Link:
+    return log_link(*own.target_ends, own.target.deviation, logs.target.deviation)
