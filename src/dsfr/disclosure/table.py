@@ -23,6 +23,7 @@ from dsfr.disclosure.rules import (
     pairs,
     rule_mass,
     terms,
+    values,
     weights,
 )
 
@@ -56,6 +57,10 @@ _FACTORS = _refused("it hands the pooled system of the weights to every owner")
 TABLE: dict[str, TaskRules] = {
     "identify": TaskRules(),
     "row_moments": TaskRules(),
+    "value_extremes": _EXTREMES,
+    "value_sums": TaskRules((values,)),
+    "expected_sums": TaskRules((values,)),
+    "gap_statistics": _refused("it sums over labels which values are missing: values are completed without labels"),
     "agree": TaskRules(),
     "count_below": _ANYWHERE,
     "moments_within_limits": _ANYWHERE,
