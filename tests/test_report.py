@@ -613,8 +613,10 @@ def test_the_page_of_short_rules_computes_what_python_computes(browser, tmp_path
 def test_unknown_inputs_are_predicted_as_missing_values_are(browser, tmp_path, kind):
     X, _, y = make_table(3, n_rows=90, n_features=4, n_labels=40)
     estimators = {
-        "auto": dsfr.AutoSFRRegressor(n_models=2, effects="pairs", random_state=0),
-        "rules": dsfr.RuleRegressor(4, teacher=dsfr.AutoSFRRegressor(n_models=0), random_state=0),
+        "auto": dsfr.AutoSFRRegressor(ensemble=dsfr.Ensemble(n_models=2, effects="pairs"), random_state=0),
+        "rules": dsfr.RuleRegressor(
+            4, teacher=dsfr.AutoSFRRegressor(ensemble=dsfr.Ensemble(n_models=0)), random_state=0
+        ),
         "sfr": dsfr.SFRRegressor(3, random_state=0),
         "bell": dsfr.SFRRegressor(3, rules=dsfr.FuzzyRules(membership="bell"), random_state=0),
     }

@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, FuzzyRules, LapWNNRegressor, Policy, RangeScaling, RuleRegressor, SFRRegressor
+from dsfr import (
+    AutoSFRRegressor,
+    Ensemble,
+    FuzzyRules,
+    LapWNNRegressor,
+    Policy,
+    RangeScaling,
+    RuleRegressor,
+    SFRRegressor,
+)
 from tests.tables import make_table
 
 seeds = st.integers(0, 2**31)
@@ -15,8 +24,8 @@ ESTIMATORS = {
     "conjugate": lambda: SFRRegressor(3, random_state=0),
     "few-rounds": lambda: SFRRegressor(3, solver="few-rounds", random_state=0),
     "bell": lambda: SFRRegressor(3, rules=FuzzyRules(membership="bell"), random_state=0),
-    "auto": lambda: AutoSFRRegressor(n_models=2, effects="pairs", random_state=0),
-    "rules": lambda: RuleRegressor(3, teacher=AutoSFRRegressor(n_models=0), random_state=0),
+    "auto": lambda: AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects="pairs"), random_state=0),
+    "rules": lambda: RuleRegressor(3, teacher=AutoSFRRegressor(ensemble=Ensemble(n_models=0)), random_state=0),
     "lapwnn": lambda: LapWNNRegressor(n_nodes=8, random_state=0),
 }
 KINDS = st.sampled_from(sorted(ESTIMATORS))
@@ -151,9 +160,9 @@ def test_values_far_off_do_not_spoil_what_is_completed():
     X, _, y = make_table(0, n_rows=120, n_features=3)
     rng = np.random.default_rng(0)
     X = gappy(X, rng, 0.2)
-    clean = AutoSFRRegressor(n_models=0, random_state=0).fit(X, y).model_.mixture.density
+    clean = AutoSFRRegressor(ensemble=Ensemble(n_models=0), random_state=0).fit(X, y).model_.mixture.density
     X[3, 0] = 1e12
-    spoilt = AutoSFRRegressor(n_models=0, random_state=0).fit(X, y).model_.mixture.density
+    spoilt = AutoSFRRegressor(ensemble=Ensemble(n_models=0), random_state=0).fit(X, y).model_.mixture.density
     assert abs(spoilt.mean[0] - clean.mean[0]) < clean.deviation[0]
 
 
