@@ -88,6 +88,7 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
     """
     checked_engine = checked(engine)
     settings.solver.check_engine(checked_engine)
+    _check_sums_suffice(checked_engine, settings)
     try:
         return _train(checked_engine, settings, on_round)
     except IncompleteRowsError:
