@@ -120,6 +120,7 @@ def _plan_options(command: Any) -> Any:
         (
             click.option("--target", required=True, help="Column of the target."),
             click.option("--features", required=True, help="Columns of the features, with commas between them."),
+            click.option("--category", multiple=True, metavar="COL=LEVEL,LEVEL", help="A feature that is a category."),
             click.option("--ranges", required=True, type=_FILE, help="Declared ranges of all columns (TOML)."),
         )
     ):
@@ -131,16 +132,17 @@ def _plan_options(command: Any) -> Any:
 @click.argument("data", type=_FILE)
 @_plan_options
 @click.option("--policy", type=_FILE, help="Rules that are tighter than the defaults (TOML).")
-def check(data: Path, target: str, features: str, ranges: Path, policy: Path | None) -> None:
+def check(data: Path, target: str, features: str, category: tuple[str, ...], ranges: Path, policy: Path | None) -> None:
     """Check the own table before a fit: yes or no, and nothing leaves."""
     from dsfr.disclosure import Policy
     from dsfr.federation.check import check_table
-    from dsfr.io.agent_files import Columns
+    from dsfr.federation.fit import declared_columns
     from dsfr.pipeline.fit import read_ranges
+    from dsfr.pipeline.options import FitOptions
 
-    columns = Columns(features=_names(features), target=target, exact=False)
+    columns = declared_columns(FitOptions(target=target, category=category), _names(features))
     rules = Policy() if policy is None else Policy.read(policy)
-    answers = check_table(data, columns, read_ranges(ranges, columns.features, target), rules)
+    answers = check_table(data, columns, read_ranges(ranges, columns.schema, target), rules)
     for question, holds in answers.items():
         click.echo(f"{'yes' if holds else 'NO '}  {question}")
     if not all(answers.values()):
@@ -160,7 +162,7 @@ def check(data: Path, target: str, features: str, ranges: Path, policy: Path | N
 @click.option("-o", "--output", required=True, type=_FILE, help="Where the model goes.")
 def fit(kit: Path, roster: Path, output: Path, features: str, ranges: Path, **options: Any) -> None:
     """Train over all owners; a fit with the same options that was interrupted is resumed."""
-    from dsfr.federation.fit import fit_plan
+    from dsfr.federation.fit import declared_columns, fit_plan
     from dsfr.federation.roster import Roster
     from dsfr.federation.session import FederatedFitError, submit_fit
     from dsfr.pipeline.fit import read_ranges
@@ -170,9 +172,10 @@ def fit(kit: Path, roster: Path, output: Path, features: str, ranges: Path, **op
     check_writable(output)
     waits = {"seconds": options.pop("timeout"), "round_seconds": options.pop("round_seconds")}
     names = _names(features)
-    declared = read_ranges(ranges, names, options["target"])
     solver = None if options["method"] in (AUTO, RULES) else "sums"
-    plan = fit_plan(FitOptions(solver=solver, **options), names, declared)
+    asked = FitOptions(solver=solver, **options)
+    declared = read_ranges(ranges, declared_columns(asked, names).schema, asked.target)
+    plan = fit_plan(asked, names, declared)
     try:
         submit_fit(kit, plan, Roster.read(roster), output, **waits)
     except FederatedFitError as error:

@@ -14,8 +14,9 @@ from dsfr.cli.group import (
     TOPOLOGY_HELP,
     BadInputError,
     GroupedCommand,
-    delimiter_option,
+    dialect_options,
     examples,
+    guessed_dialect,
     main,
     refuse_same_file,
 )
@@ -24,7 +25,7 @@ SLOW_SECONDS = 1.0
 """Trainings that take longer show their time by stage."""
 METHOD_NAMES = ("rules", "auto", "sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 OPTION_GROUPS = {
-    "Data": ("target", "features", "ignore", "labels", "ranges", "delimiter"),
+    "Data": ("target", "features", "ignore", "labels", "category", "ranges", "delimiter", "decimal"),
     "Method": ("method", "paper", "rules", "weight", "pairs", "ridge", "tune", "fuzzifier", "width_scale", "seed"),
     "Agents": (
         "agents",
@@ -69,8 +70,19 @@ OPTION_GROUPS = {
 @click.option("--agents", type=click.IntRange(min=1), metavar="N", help="Split the rows at random over N agents.")
 @click.option("--agent-column", metavar="COL", help="Column that names the owner of each row.")
 @click.option("--labels", type=click.IntRange(min=1), metavar="N", help="Hide all but N labels, for experiments.")
-@click.option("--features", multiple=True, metavar="COL,COL", help="Columns to learn from.  [default: all others]")
+@click.option(
+    "--features",
+    multiple=True,
+    metavar="COL,COL",
+    help="Columns to learn from; may be given several times.  [default: all others]",
+)
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
+@click.option(
+    "--category",
+    multiple=True,
+    metavar="COL[=LEVEL,LEVEL]",
+    help="A column of categories, perhaps with its levels; may be given several times.  [default: columns of text]",
+)
 @click.option(
     "--method",
     show_default="rules; with --paper sfr-icr",
@@ -131,7 +143,7 @@ OPTION_GROUPS = {
 @click.option("--topology", metavar="GRAPH", help=TOPOLOGY_HELP)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
-@delimiter_option
+@dialect_options
 @engine_options
 def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz, Parquet, .npy, or a folder of such files) and write it to FILE.
@@ -157,6 +169,8 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     make_estimator(fit_options, None)  # refuses incompatible options before anything is read
     if engine.engine is None:
         _check_table(data, output)
+        delimiter, decimal = guessed_dialect(data, fit_options.delimiter, fit_options.decimal)
+        fit_options = replace(fit_options, delimiter=delimiter, decimal=decimal)
     elif tensorboard is not None:
         raise BadInputError("--tensorboard does not go with --engine: leave out one or the other")
     with training_processes(engine.engine) as processes, ExitStack() as stack:
@@ -189,14 +203,22 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     help="Add three columns: the ends of the jackknife interval of this nominal coverage, and whether the row is in "
     "the domain of the training rows (models of fit --method rules and auto).",
 )
-@delimiter_option
-def predict(model: str, data: str, output: str | None, column: str, interval: float | None, delimiter: str) -> None:
+@dialect_options
+def predict(
+    model: str,
+    data: str,
+    output: str | None,
+    column: str,
+    interval: float | None,
+    delimiter: str | None,
+    decimal: str | None,
+) -> None:
     """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
     from dsfr.cli.console import watch_rows
     from dsfr.io import scan
     from dsfr.io.formats import output_format
     from dsfr.io.formats.csv import to_csv
-    from dsfr.io.tables import predicted_tables, write_tables
+    from dsfr.io.tables import as_written, predicted_tables, with_decimal_mark, write_tables
     from dsfr.model.model import load
     from dsfr.storage.atomic import check_writable
 
@@ -208,14 +230,15 @@ def predict(model: str, data: str, output: str | None, column: str, interval: fl
     loaded = load(model)
     if interval is not None:
         loaded.half_width(interval)
+    delimiter, decimal = guessed_dialect(data, delimiter, decimal)
     with watch_rows("predicting") as on_rows:
-        rows = replace(scan(data, delimiter=delimiter), on_rows=on_rows)
-        tables = predicted_tables(rows, loaded, column, interval)
+        rows = scan(data, delimiter=delimiter, decimal=decimal)
+        tables = predicted_tables(replace(rows, on_rows=on_rows), loaded, column, interval)
         if output is None:
-            for number, table in enumerate(tables):
+            for number, table in enumerate(with_decimal_mark(tables, decimal)):
                 click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)
             return
-        n_rows = write_tables(tables, output, delimiter=delimiter)
+        n_rows = write_tables(as_written(tables, rows, output), output, delimiter=delimiter)
     click.echo(f"{n_rows} predictions in {output}", err=True)
 
 

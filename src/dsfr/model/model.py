@@ -25,7 +25,9 @@ from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
+from dsfr.model.frames import encode_frame
 from dsfr.model.importances import MOST_ROWS, importances, partial_dependence
+from dsfr.model.schema import Schema
 from dsfr.model.simplification import Simplification, simplify
 from dsfr.model.student import student_card, student_contributions
 from dsfr.model.target_notes import target_notes
@@ -49,6 +51,13 @@ class Model:
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
+    schema: Schema | None = None
+    """Columns of the table that the features are made of, if some are categories; else every feature is a column."""
+
+    @property
+    def columns(self) -> Schema:
+        """Columns of the tables that the model takes."""
+        return Schema.of(self.feature_names) if self.schema is None else self.schema
 
     def __repr__(self) -> str:
         return f"<Model of {shortened(self.target_name, 60)} from {len(self.feature_names)} features: {self._kind()}>"
@@ -79,7 +88,7 @@ class Model:
         """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
         if hasattr(X, "predictions"):
             return np.concatenate([np.empty(0), *X.predictions(self)])
-        return self.predict_rows(as_matrix(X, self.feature_names))
+        return self.predict_rows(as_matrix(X, self))
 
     def predict_rows(self, X: Array, *, fast: bool | None = None) -> Array:
         """Predictions for checked rows."""
@@ -94,20 +103,20 @@ class Model:
             If the model was trained without uncertainty.
         """
         if hasattr(X, "predictions"):
-            return np.concatenate([np.empty(0), *map(self.mixture.deviations, X.features(self.feature_names))])
-        return self.mixture.deviations(as_matrix(X, self.feature_names))
+            return np.concatenate([np.empty(0), *map(self.mixture.deviations, X.features(self.columns))])
+        return self.mixture.deviations(as_matrix(X, self))
 
     def interval(self, X: Any, coverage: float = 0.9) -> Interval:
         """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
         self.half_width(coverage)
-        return Interval(*self.mixture.interval(as_matrix(X, self.feature_names), coverage))
+        return Interval(*self.mixture.interval(as_matrix(X, self), coverage))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
         """Whether each row lies where the model has seen data; beyond, predictions are held at the border.
 
         A row is in the domain if every feature is within the limits up to which the model follows it.
         """
-        return self.mixture.in_domain(as_matrix(X, self.feature_names))
+        return self.mixture.in_domain(as_matrix(X, self))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
@@ -163,31 +172,52 @@ class Model:
         """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
 
         Words such as low and high refer to the distribution of the rows ``X``, and each rule names the rows most
-        typical of it. Without ``X`` they refer to rows drawn from the model. Of several rule bases, the one with the
-        largest share is explained, or all with ``all_models``. Effects of single features and pairs are the attribute
-        ``effects``: of all members that have them, weighted by their shares, with mean 0 over the rows. Rules over
-        shared terms (`RuleRegressor`) need no rows: their text is the model.
+        typical of it, by their labels in the index of a data frame, or else by numbers from 1. Without ``X`` they refer
+        to rows drawn from the model. Of several rule bases, the one with the largest share is explained, or all with
+        ``all_models``. Effects of single features and pairs are the attribute ``effects``: of all members that have
+        them, weighted by their shares, with mean 0 over the rows. Rules over shared terms (`RuleRegressor`) need no
+        rows: their text is the model.
         """
         if self.is_student:
             return student_card(self)
-        rows = None if X is None else as_matrix(X, self.feature_names)
-        learnt = learnt_name(self.target_name, self.mixture.link)
-        notes = self.target_notes()
-        return explain_structure(self.structure, self.feature_names, learnt, rows, notes, all_models=all_models)
+        rows = None if X is None else as_matrix(X, self)
+        return explain_structure(
+            self.structure,
+            self.columns,
+            learnt_name(self.target_name, self.mixture.link),
+            rows,
+            self.target_notes(),
+            all_models=all_models,
+            row_names=list(X.index) if hasattr(X, "iloc") else None,
+        )
 
     def target_notes(self) -> list[str]:
         """Sentences about the target: its scale, its limits, and whether it has few values."""
         return target_notes(self.target_name, self.mixture.link, self.training)
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
-        """One prediction as a sum of contributions of rules, features and pairs. ``row`` has one value per feature."""
-        X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
+        """One prediction as a sum of contributions of rules, features and pairs.
+
+        ``row`` has one value per feature, or is a row of a data frame with the model's columns.
+        """
+        row = row.to_frame().T if self.schema is not None and hasattr(row, "to_frame") else row
+        X = as_matrix(row, self) if np.ndim(row) == 2 else as_matrix([row], self)
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
         parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
         known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
         half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
-        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half, self.mixture.link)
+        base = None if self.is_student else self.structure.rules
+        return PredictionExplanation(
+            parts,
+            X[0],
+            self.feature_names,
+            self.target_name,
+            self.columns,
+            half,
+            self.mixture.link,
+            None if base is None else base.strongest.n_rules,
+        )
 
     def importances(self, X: Any = None) -> Array:
         """Share of every feature in the variation that the model explains; they sum to 1, see `importances`.
@@ -214,7 +244,7 @@ class Model:
 
     def _rows_or_drawn(self, X: Any) -> Array:
         if X is not None:
-            return as_matrix(X, self.feature_names)
+            return as_matrix(X, self)
         if self.is_student:
             raise ValueError("short rules do not know the distribution of rows: give rows X")
         of = self.predictor
@@ -234,13 +264,15 @@ class Model:
         """
         if self.is_student:
             raise ValueError("these rules are as simple as asked for: train with a smaller max_rules or max_terms")
-        rows = None if X is None else as_matrix(X, self.feature_names)
+        rows = None if X is None else as_matrix(X, self)
         return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
 
     def renamed(self, feature_names: Sequence[str], target_name: str) -> Model:
         """The same model with other names for its columns."""
         if len(feature_names) != len(self.feature_names):
             raise ValueError(f"{len(feature_names)} names for {len(self.feature_names)} features")
+        if self.schema is not None:
+            raise ValueError("a model with categories keeps the names of its columns")
         return replace(self, feature_names=tuple(feature_names), target_name=target_name)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -253,6 +285,7 @@ class Model:
                 "target_name": self.target_name,
                 "settings": dict(self.settings),
                 "training": dict(self.training),
+                **({} if self.schema is None else {"columns": self.schema.to_json()}),
             },
         )
 
@@ -272,12 +305,16 @@ def load(path: str | os.PathLike[str]) -> Model:
         target_name=metadata["target_name"],
         settings=metadata["settings"],
         training=metadata["training"],
+        schema=Schema.from_json(metadata["columns"]) if "columns" in metadata else None,
     )
 
 
-def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
-    """Rows of an array or data frame as the model's columns; refuses wrong shapes and missing values."""
-    matrix = as_floats(by_name(X, feature_names), "X")
+def as_matrix(X: Any, model: Model) -> Array:
+    """Rows of an array or data frame as the model's features; refuses wrong shapes and missing values.
+
+    Of a model with categories, a data frame has its columns and an array its features.
+    """
+    feature_names, matrix = model.feature_names, features_of(X, model)
     if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
         raise ValueError(
             f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
@@ -287,6 +324,13 @@ def as_matrix(X: Any, feature_names: Sequence[str]) -> Array:
         bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0)).tolist()]
         raise ValueError(f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows")
     return matrix
+
+
+def features_of(X: Any, model: Model) -> Array:
+    """Rows of an array or data frame as numbers, which may be missing, in the order of the model's features."""
+    if model.schema is not None and hasattr(X, "columns"):
+        return encode_frame(X, model.schema)
+    return as_floats(by_name(X, model.feature_names), "X")
 
 
 def by_name(X: Any, feature_names: Sequence[str]) -> Any:

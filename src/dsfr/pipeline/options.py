@@ -63,7 +63,26 @@ class FitOptions:
     ranges: str | None = None
     """A file of `read_ranges`."""
     seed: int = 0
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: str | None = None
+    category: tuple[str, ...] = ()
+    """Columns that are categories: ``COL``, or ``COL=LEVEL,LEVEL`` with declared levels."""
+
+    @property
+    def categories(self) -> dict[str, list[str] | None]:
+        """Declared levels by column; None where they are to be found.
+
+        Raises
+        ------
+        ValueError
+            If a column is there twice.
+        """
+        entries = [given.partition("=") for given in self.category]
+        if len({name for name, *_ in entries}) < len(entries):
+            raise ValueError("--category names a column twice: give all its levels at once, COL=LEVEL,LEVEL")
+        return {
+            name: [level.strip() for level in levels.split(",")] if equals else None for name, equals, levels in entries
+        }
 
     @property
     def needs_all_labels(self) -> bool:

@@ -15,7 +15,7 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.distillation.growth import CONDITIONS, LINE_FEATURES, Grown
-from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, taught_blocks
+from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, left_out_shifts, taught_blocks
 from dsfr.training.ensemble.calibration import KEPT_ERRORS, counted_scores, label_weights, labeled_sample
 from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
@@ -61,7 +61,7 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     Z = scale_features(X, unpack(Ranges, broadcast))[:, broadcast["line_features"]]
     lines = np.einsum("zku,nu->znk", broadcast["stage_lines"], np.column_stack([np.ones(len(Z)), Z]))
     predictions = np.einsum("znk,nk->zn", lines, strengths)
-    squares = np.sum(weights * (targets + memory["left_out_shifts"] - predictions) ** 2, axis=1)
+    squares = np.sum(weights * (targets + left_out_shifts(memory, len(y)) - predictions) ** 2, axis=1)
     return memory, {"squares": squares, "n_labeled": scalar(weights.sum())}
 
 
@@ -122,7 +122,7 @@ def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     The student follows the teacher, so leaving a label out is taken to move both alike.
     """
     sample = labeled_sample(shard, int(memory["seed"]))
-    shifts = float(broadcast["target_scale"]) * memory["left_out_shifts"]
+    shifts = float(broadcast["target_scale"]) * left_out_shifts(memory, len(sample.y))
     errors = np.abs(own_targets(sample.y, memory) - unpack_student(broadcast).predict(sample.X, fast=False) + shifts)
     # Without deviations, intervals of all rows have the same width.
     kept = {"errors": errors, "deviations": np.zeros(len(errors)), "error_weights": label_weights(sample)}

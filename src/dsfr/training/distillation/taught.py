@@ -127,3 +127,17 @@ def teacher_error(engine: Engine, mixture: Mixture, own_units: tuple[float, floa
     summed = engine.sum("teacher_errors", mixture_arrays(mixture, with_factors=True) | linked)
     n = float(summed["n_labeled"])
     return float(summed["square"]) / n, n
+
+
+def left_out_shifts(memory: Bundle, n_labels: int) -> Array:
+    """How far the teacher's prediction of every own label moves when it is left out, as `teacher_errors` kept them.
+
+    Raises
+    ------
+    ForeignMemoryError
+        If they are those of another number of labels.
+    """
+    shifts: Array = memory["left_out_shifts"]
+    if len(shifts) != n_labels:
+        raise ForeignMemoryError(f"'left_out_shifts' are of {len(shifts)} labels, and the agent has {n_labels}")
+    return shifts
