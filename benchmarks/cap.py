@@ -54,8 +54,8 @@ def main() -> None:
     ratios = np.exp(np.log(known / known[:, :1]).mean(axis=0))
     n_left = len(means) - len(known)
     lines.append(
-        f"geometric mean over {len(known)} tables, over that without a cap: {ratios[1]:.3f} (1), {ratios[2]:.3f} (1/3); "
-        f"{n_left} tables have too many features for a third (-)"
+        f"geometric mean over {len(known)} tables, over that without a cap: {ratios[1]:.3f} (1), {ratios[2]:.3f} (1/3)"
+        f"; {n_left} tables have too many features for a third (-)"
     )
     text = "\n".join(lines) + "\n"
     print(text)

@@ -33,8 +33,8 @@ from dsfr.training.tasks.registry import task
 LEAST_RATIO = 3.0
 """Of the highest over the lowest label: logarithms of a target that varies less are nearly a line of it."""
 CHANCE = 1.2
-"""Roots of the number of labels that the log evidence of logarithms must be ahead by: two log evidences differ by chance
-in the order of one. Chosen on the design tables of benchmarks/tables."""
+"""Roots of the number of labels that the log evidence of logarithms must be ahead by: two log evidences differ by
+chance in the order of one. Chosen on the design tables of benchmarks/tables."""
 CLEARLY_LESS = 0.97
 """Leave-one-out error of logarithms over that of targets as they are, on the target's own scale, below which logarithms
 are taken: chosen on the design tables of benchmarks/tables."""
