@@ -103,3 +103,11 @@ def test_directions_are_a_root_of_the_covariance():
     products = np.einsum("nik,njk->nij", steps, steps)
     wanted = found.covariances[found.pattern] * np.outer(density.deviation, density.deviation)
     np.testing.assert_allclose(products, wanted, atol=1e-8)
+
+
+def test_a_step_of_expectation_maximisation_keeps_the_density_that_rows_are_drawn_from():
+    rng = np.random.default_rng(0)
+    density = some_density(rng, 3)
+    X = density.mean + density.deviation * rng.multivariate_normal(np.zeros(3), density.correlation, 4000)
+    X[rng.random(X.shape) < 0.5] = np.nan
+    assert density.distance(density.updated(density.sums(X))) <= 0.05
