@@ -31,8 +31,20 @@ def degree(meaning, x):
     return rise(x, c, a) - rise(x, b, d)
 
 
+def alternatives(words):
+    return [plain(term) for term in re.findall(rf"(?:^| or )({TERM})(?= or |$)", words)]
+
+
+def among(words, column):
+    """Whether the levels of a column are among those that a condition names, or not among them."""
+    negated = words.startswith("not ")
+    named = np.isin(column, alternatives(words.removeprefix("not ")))
+    return (named != negated).astype(float)
+
+
 def predict(text, rows):
-    """Predictions of the printed rules; ``rows`` maps names of features to columns."""
+    """Predictions of the printed rules; ``rows`` maps names of columns to numbers, or to texts of levels."""
+    categories = {plain(name) for name in re.findall(rf"^  ({NAME}) is one of .*$", text, re.MULTILINE)}
     terms = {
         (plain(name), plain(term)): meaning
         for name, term, meaning in re.findall(rf"^  ({NAME}) is ({TERM}): (.*)$", text, re.MULTILINE)
@@ -44,11 +56,18 @@ def predict(text, rows):
     total = 0.0
     for condition, line in re.findall(rf"^  (IF .*|ALWAYS)\n  THEN {NAME} = (.*)$", text, re.MULTILINE):
         strength, output = 1.0, float(re.match(NUMBER, line)[0])
-        for name, words in re.findall(rf"(?:IF|AND) ({NAME}) is ({TERM}(?: or {TERM})*)(?= AND |$)", condition):
-            alike = [plain(term) for term in re.findall(rf"(?:^| or )({TERM})(?= or |$)", words)]
-            strength = strength * sum(degree(terms[plain(name), term], rows[plain(name)]) for term in alike)
-        for sign, slope, name in re.findall(rf" ([+-]) ({NUMBER})\*({NAME})(?= [+-] |$)", line):
+        for name, words in re.findall(
+            rf"(?:IF|AND) ({NAME}) is ((?:not )?{TERM}(?: or {TERM})*)(?= AND |$)", condition
+        ):
+            column = rows[plain(name)]
+            if plain(name) in categories:
+                strength = strength * among(words, column)
+            else:
+                strength = strength * sum(degree(terms[plain(name), term], column) for term in alternatives(words))
+        for sign, slope, name in re.findall(rf" ([+-]) ({NUMBER})\*({NAME})(?=,? [+-] |$)", line):
             output = output + float(sign + slope) * rows[plain(name)]
+        for sign, size, name, level in re.findall(rf", ([+-]) ({NUMBER}) if ({NAME}) is ({TERM})(?=, [+-] |$)", line):
+            output = output + float(sign + size) * among(level, rows[plain(name)])
         total = total + strength * output
     held = re.search(rf"^  A result below ({NUMBER}) counts as \1, above ({NUMBER}) as \2$", text, re.MULTILINE)
     return np.clip(total, *map(float, held.groups())) if held else total

@@ -19,7 +19,12 @@ from dsfr.engines.mpi.gossip import MPIGossipEngine
 from dsfr.engines.mpi.network import MPINetworkEngine
 from dsfr.engines.mpi.ranks import Ranks
 from dsfr.engines.topology import make_topology
+from dsfr.pipeline.engines import EngineOptions
+from dsfr.pipeline.fit import fit_model
+from dsfr.pipeline.options import FitOptions
+from dsfr.pipeline.processes import open_processes
 from dsfr.training import TASKS, make_shards, train
+from tests.bad_input import EXPECTED, outcome
 from tests.engine_contract import ALONG_TREE, BY_GOSSIP, PATH, TO_COORDINATOR, Kind, laws_of
 from tests.tables import make_settings, make_table, owners_of
 
@@ -253,6 +258,17 @@ def asleep():
 
     with MPIEngine(own(shards), {"measure": lazy}) as engine:
         engine.max("measure", {})
+
+
+def bad_input(folder):
+    """What comes of fits on the folders of odd columns, one after the other in one job."""
+    engine, found = EngineOptions(engine="mpi"), {}
+    with open_processes("mpi") as processes:
+        for cell in EXPECTED:
+            options = FitOptions(target="y", method="sfr-icr", rules=2, solver="few-rounds")
+            data = f"{folder}/{cell}/*"
+            found[cell] = outcome(lambda data=data, options=options: fit_model(data, options, engine, processes).model)
+    return found
 
 
 if __name__ == "__main__":

@@ -459,7 +459,6 @@ def write(path, text):
         ("a,y\n1,2\n2,-inf\n", "column 'y' is infinite in row 2"),
         ("a,a,y\n1,2,3\n", "several columns named a"),
         ("y\n1\n", "no feature column is left"),
-        ("a;y\n1;2\n", "looks separated by ';', not by ','"),
         ("a,y\n1,2\n1,2,3\n", "cannot be read"),
         ("a,y\n1,2\n3\n", "cannot be read"),
     ],
@@ -494,7 +493,7 @@ def test_columns_of_the_wrong_kind_in_parquet_are_refused(tmp_path):
     source = tmp_path / "bad.parquet"
     pd.DataFrame({"a": pd.to_datetime(["2020-01-01", "2020-01-02"]), "y": [1.0, 2.0]}).to_parquet(source)
     message = refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
-    assert "column 'a' holds timestamp" in message
+    assert "column 'a' holds dates: turn it into numbers" in message
     pd.DataFrame({"a": [1.0, np.inf], "y": [1.0, 2.0]}).to_parquet(source)
     assert "infinite in row 2" in refused("fit", source, "--target", "y", "-o", tmp_path / "m.dsfr")
 
@@ -521,7 +520,6 @@ def test_whole_numbers_truth_values_and_gaps_in_parquet_work(tmp_path):
 def test_options_that_cannot_be_met_are_refused(table, tmp_path):
     out = tmp_path / "m.dsfr"
     fit = ["fit", table, "--target", "noise", "-o", out]
-    assert "column 'site' has text" in refused(*fit)
     assert "exclude each other" in refused(*fit, "--agents", 2, "--agent-column", "site")
     assert "no column 'where'" in refused(*fit, "--agent-column", "where")
     assert "no column 'where'" in refused(*fit, "--ignore", "where")

@@ -131,7 +131,6 @@ def write_parts(folder, *texts):
         (("a,y\n1,\n", "a,y\n2,\n"), "no row is labelled"),
         (("b,z\n1,2\n",), "the table has no column 'y'"),
         (("a,a,y\n1,2,3\n",), "several columns named a"),
-        (("a;y\n1;2\n",), "--delimiter ';'"),
         (("a\0,y\n1,2\n",), "not a text file"),
     ],
 )

@@ -105,7 +105,7 @@ def test_labels_say_where_a_set_lies_among_the_rows():
     rules = model_of(predictor).explain(X)
     assert [rule.labels[0] for rule in rules] == list(edges.values())
     assert [int(rule.typical_rows[0, 0]) for rule in rules] == list(edges)
-    assert [int(rule.typical_numbers[0]) for rule in rules] == [value + 1 for value in edges]
+    assert [int(rule.typical_names[0]) for rule in rules] == [value + 1 for value in edges]
     assert label(0.1) == "low"
 
 
@@ -113,7 +113,7 @@ def test_the_two_values_of_a_column_have_two_names():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.where(np.arange(300) < 160, 1.0, 2.0), rng.random(300)])
     rules = SFRRegressor(n_rules=2, random_state=0).fit(X, X[:, 0] + X[:, 1]).model_.explain(X)
-    assert sorted(rule.labels[0] for rule in rules) == ["high", "low"]
+    assert sorted(rule.labels[0] for rule in rules) == ["1", "2"]
 
 
 @given(seed=seeds)
@@ -347,7 +347,7 @@ def test_a_row_is_explained_on_the_command_line(files):
 
 def test_rules_with_data_name_typical_rows(files):
     model, path, data, table = files
-    assert str(model.explain(table)) in run("explain", path, data).output
+    assert str(model.explain(table.set_index(table.index + 1))) in run("explain", path, data).output  # numbers from 1
     assert "like row" in run("explain", path, data).output
     frame = pd.read_csv(pd.io.common.StringIO(run("explain", path, data, "--format", "csv").output))
     np.testing.assert_allclose(frame["speed center"], [rule.centers[0] for rule in model.explain()])

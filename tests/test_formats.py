@@ -14,6 +14,7 @@ from dsfr.io import formats
 from dsfr.io.columns import TableError, matrix
 from dsfr.io.files import column_names, count_rows, read_batches
 from dsfr.io.tables import read_table, write_table, write_tables
+from dsfr.model.schema import Schema
 from tests.tables import make_table
 from tests.test_cli import refused, run
 
@@ -89,7 +90,7 @@ def outputs_of(tmp_path, ending):
         result = run(*command)
         assert result.exit_code == 0, (name, result.output)
         texts[name] = result.stdout.replace(str(folder), "")
-    predictions = np.asarray(matrix(read_table(out), column_names(out, ",")[-1:]))
+    predictions = np.asarray(matrix(read_table(out), Schema.of(column_names(out, ",")[-1:])))
     return texts, predictions, page.read_text()
 
 
@@ -141,9 +142,9 @@ def test_what_is_written_in_parts_reads_back_the_same(tmp_path, ending, lengths,
     path = tmp_path / f"rows{ending}"
     assert write_tables(tables, path) == sum(lengths) == count_rows(path, ",")
     assert column_names(path, ",") == names
-    np.testing.assert_array_equal(matrix(read_table(path), names), np.concatenate(parts))
+    np.testing.assert_array_equal(matrix(read_table(path), Schema.of(names)), np.concatenate(parts))
     chosen = names[::-1][: 1 + seed % n_columns]
-    read = [matrix(table, chosen) for table in read_batches(path, chosen, ",")]
+    read = [matrix(table, Schema.of(chosen)) for table in read_batches(path, chosen, ",")]
     np.testing.assert_array_equal(
         np.concatenate(read), np.concatenate(parts)[:, [names.index(name) for name in chosen]]
     )
@@ -175,7 +176,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path, ending):
     done = subprocess.run(command, input=data, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert run("fit", tmp_path / f"rows{ending}", "--target", "x3", "-o", tmp_path / "m.dsfr").exit_code == 0
-    X = matrix(rows_and_labels(), NAMES[:3])
+    X = matrix(rows_and_labels(), Schema.of(NAMES[:3]))
     models = (dsfr.load(tmp_path / name) for name in ("piped.dsfr", "m.dsfr"))
     np.testing.assert_array_equal(*(model.predict(X) for model in models))
 

@@ -26,12 +26,10 @@ def fitted(source, path, *options):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a;y\n1,5;2\n2,5;3\n", r"looks separated by ';', not by ',': pass --delimiter ';'"),
-        (b"a\ty\n1,5\t2\n2,5\t3\n", r"looks separated by '\t', not by ',': pass --delimiter '\t'"),
         ("größe,y\n1,2\n".encode("latin-1"), "is not UTF-8 text (byte 3 is 0xf6): save it as UTF-8"),
         ("a,y\nö,2\n".encode("latin-1"), "is not UTF-8 text (byte 5 is 0xf6): save it as UTF-8"),
         ("a,y\n1,2\n".encode("utf-16"), "is UTF-16 text: save it as UTF-8"),
-        (b'a,y\n"1,5",2\n', "'1,5' in row 1. Write decimals with a point"),
+        (b'a,y\n"1,5",2\n', "column 'a' has decimal commas ('1,5' in row 1): read it with --decimal ,"),
     ],
 )
 @pytest.mark.parametrize("streamed", [False, True])

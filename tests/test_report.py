@@ -395,7 +395,7 @@ def test_the_feature_that_moves_predictions_most_is_shown_first():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)) * [1.0, 1e-3, 100.0]
     model = SFRRegressor(random_state=0).fit(X, X @ [1.0, 5000.0, 1e-3]).model_
-    data = ReportData.of(X, None, model.feature_names)
+    data = ReportData.of(X, None, model)
     for rows in (None, data):
         page = re.search(r'id="model">(.*?)</script>', render(model, rows), flags=re.DOTALL)[1]
         assert json.loads(page)["order"] == [1, 0, 2]
@@ -418,7 +418,7 @@ def test_a_note_tells_of_rows_a_little_outside_and_of_none_at_the_edge(trained):
     ranges = model.predictor.ranges
     edge = np.vstack([ranges.low, ranges.high])
     at_edge, beyond = (
-        notes_of_page(render(model, ReportData.of(rows, None, model.feature_names)))
+        notes_of_page(render(model, ReportData.of(rows, None, model)))
         for rows in (edge, edge + 0.01 * np.diff(edge, axis=0))
     )
     assert not any("outside the ranges of training" in note for note in at_edge)
@@ -438,7 +438,7 @@ def test_notes_tell_what_is_wrong_with_the_data(trained):
     model, X, y = trained
     odd = X.to_numpy().copy()
     odd[0, 0], odd[1, 2], odd[3], odd[4, 1] = np.nan, 1e9, odd[2], 5e3
-    page = render(model, ReportData.of(odd, np.where(np.arange(300) < 100, np.nan, y), model.feature_names))
+    page = render(model, ReportData.of(odd, np.where(np.arange(300) < 100, np.nan, y), model))
     notes = notes_of_page(page)
     for text in (
         "1 rows of the data lack some feature",
@@ -556,7 +556,7 @@ def test_data_that_do_not_fit_are_refused(trained):
         (np.full((2, 3), np.nan), None, "no row is complete"),
     ):
         with pytest.raises(ValueError, match=message):
-            ReportData.of(given_X, given_y, model.feature_names)
+            ReportData.of(given_X, given_y, model)
 
 
 def test_the_command_writes_the_page(trained, tmp_path):
@@ -568,7 +568,7 @@ def test_the_command_writes_the_page(trained, tmp_path):
         return CliRunner().invoke(main, ["report", *map(str, arguments)])
 
     assert run(path, data, "-o", out).exit_code == 0
-    assert out.read_text() == render(model, ReportData.of(X, y, model.feature_names))
+    assert out.read_text() == render(model, ReportData.of(X, y, model))
     assert run(path, "-o", out).exit_code == 0
     assert out.read_text() == render(model)
     assert "is an input file" in run(path, data, "-o", data).output

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from dsfr import RuleRegressor, SFRRegressor, load
 from dsfr.core.distillation.student import as_predictor
 from dsfr.core.distillation.tree import Leaf, bounds_of, keeps_terms, ramps_by_feature, rules_of
-from dsfr.core.explain.card import Card, quoted, term_names
+from dsfr.core.explain.card import Card, term_names
+from dsfr.core.explain.words import quoted
 from dsfr.core.scaling.affine import Ranges
 from tests import card_reader
 
@@ -29,8 +30,9 @@ def random_tree(rng, n_rules, n_features):
         start, end = np.sort(rng.uniform(-5, 5, 2)).round(int(rng.integers(1, 4))).tolist()
         used = ramps_by_feature([leaf.bounds for leaf in leaves]).get(feature, [])
         ramp = used[int(rng.integers(len(used)))] if used and rng.random() < 0.5 else (start, end)
-        if ramp[0] < ramp[1] and keeps_terms(ramp, used) and leaves[place].admits(feature, ramp, 3):
-            leaves[place : place + 1] = leaves[place].split(feature, ramp, np.zeros(1))
+        is_short = len({*leaves[place].bounds, feature}) <= 3
+        if ramp[0] < ramp[1] and keeps_terms(ramp, used) and leaves[place].admits(feature, ramp) and is_short:
+            leaves[place : place + 1] = map(Leaf, leaves[place].parts(feature, ramp))
     return [leaf.bounds for leaf in leaves]
 
 

@@ -48,3 +48,26 @@ def hard_clusters(n_centers: int, n_features: int) -> np.ndarray:
 def rows_of_clusters(mass: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Centers of clusters with a mass of exactly one row."""
     return total[np.abs(mass - 1.0) < 1e-9]
+
+
+def effects_rows(effects, gram: np.ndarray, n_labels: int) -> np.ndarray:
+    """Labelled rows from the statistics of curves of two features, cell by cell: between knots h(x) is linear.
+
+    As in `labeled_rows`, a row is where h(x) lies in the range of H'H.
+    """
+    size = effects.n_outputs
+    values, vectors = np.linalg.eigh(symmetric(gram, size))
+    null = vectors[:, values < 1e-9 * values[-1]]
+    if size - null.shape[1] < n_labels or null.shape[1] <= 2:
+        return np.empty((0, 2))
+    found = []
+    for a, b in np.ndindex(len(effects.knots) - 1, len(effects.knots) - 1):
+        low = np.array([effects.knots[a, 0], effects.knots[b, 1]])
+        high = np.array([effects.knots[a + 1, 0], effects.knots[b + 1, 1]])
+        corners = np.array([low, [high[0], low[1]], [low[0], high[1]]])
+        h = effects.features(corners) @ null
+        step, *_ = np.linalg.lstsq((h[1:] - h[0]).T, -h[0], rcond=None)
+        left = h[0] + step @ (h[1:] - h[0])
+        if np.abs(left).max() < 1e-8 and (step >= 0.0).all() and (step <= 1.0).all():
+            found.append(low + step * (high - low))
+    return np.array(found).reshape(-1, 2)

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from dsfr.core.distillation.knots import padded
+from dsfr.core.features.effects import Effects
 from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.solve.effect_priors import single_effects
 from dsfr.disclosure import Policy, PolicyError, protect, protected_tasks
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards
-from dsfr.training.tasks.messages import scalar
-from tests.disclosure.attacks import hard_clusters, hits, labeled_rows, rows_of_clusters
+from dsfr.training.tasks.messages import scalar, symmetric
+from tests.disclosure.attacks import effects_rows, hard_clusters, hits, labeled_rows, rows_of_clusters
 from tests.disclosure.crypto import needs_cryptography
 
 D = 2
@@ -135,8 +138,149 @@ def test_thresholds_find_a_single_value_and_a_policy_refuses():
     X, y = table(240, 30)
     shards = shards_of(X, y, 3)
     assert abs(largest_value(open_engine(shards)) - X[:, 0].max()) < 1e-12
-    with pytest.raises(PolicyError, match=r"'thresholds': thresholds that split off \d rows in .*, and min_split is 5"):
+    with pytest.raises(PolicyError, match="task 'count_below' is refused: its thresholds can be anywhere"):
         largest_value(open_engine(shards, Policy()))
+
+
+def test_counts_on_the_grid_show_no_few_rows():
+    """Not even to whoever sees one contribution."""
+    X, y = table(240, 30)
+    wire = Wiretap(shards_of(X, y, 3), protected_tasks(TASKS, policy=Policy()))
+    engine = protect(wire, policy=True, masked=False)
+    engine.sum("row_moments", {"seed": SEED, **RANGES})
+    engine.sum("grid_counts", {**RANGES, "least": scalar(5.0)})
+    for heard in wire.heard:
+        steps = np.diff(heard["counts"], axis=1, prepend=0.0, append=heard["n_samples"])
+        assert ((steps == 0.0) | (steps >= 5.0)).all()
+    with pytest.raises(PolicyError, match="'grid_cells': counts that split off fewer rows than min_split, 5"):
+        engine.sum("grid_counts", {**RANGES, "least": scalar(1.0)})
+
+
+def student(ramp):
+    """Two short rules along the first feature."""
+    start, end = ramp
+    return {
+        "first_terms": np.array([[0.0, 0.0], [1.0, 0.0]]),
+        "last_terms": np.array([[0.0, 0.0], [1.0, 0.0]]),
+        "ramp_features": np.zeros(1),
+        "ramp_starts": np.array([start]),
+        "ramp_ends": np.array([end]),
+    }
+
+
+def teach(engine):
+    """Owners keep the predictions of a model."""
+    rules, target = rules_of(1), {"target_mean": scalar(0.0), "target_scale": scalar(1.0)}
+    member = {f"{name}_0": array for name, array in rules.arrays().items()} | {"weights_0": np.ones(D + 1)}
+    engine.sum("keep_teacher", {**RANGES, **target, **member, "shares": np.ones(1)})
+
+
+def rows_below(engine, threshold):
+    """Number of rows whose first feature is below a threshold, from the masses of two short rules."""
+    asked = {"student_weights": np.zeros(2 * (D + 1)), "target_mean": scalar(0.0), "target_scale": scalar(1.0)}
+    asked |= {**student((threshold, threshold + 1e-12)), **RANGES, "masses_alone": scalar(1.0)}
+    return float(engine.sum("measure_student", asked)["masses"][0])
+
+
+def nearest_value_above(engine, value, rounds=36):
+    """The smallest first feature above a value, by bisection on the masses of short rules."""
+    low, high, before = value, 1.0, rows_below(engine, value)
+    for _ in range(rounds):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if rows_below(engine, middle) - before < 0.5 else (low, middle)
+    return high
+
+
+def test_ramps_of_short_rules_find_a_single_value_and_the_grid_stops_them():
+    X, y = table(240, 60)
+    shards = shards_of(X, y, 3)
+    plain = open_engine(shards)
+    teach(plain)
+    wanted = np.sort(X[:, 0])[np.searchsorted(np.sort(X[:, 0]), 0.0)]
+    assert abs(nearest_value_above(plain, 0.0) - wanted) < 1e-9
+    guarded = open_engine(shards, Policy())
+    teach(guarded)
+    with pytest.raises(PolicyError, match="'ramps': values of column 0 that are not on the grid"):
+        nearest_value_above(guarded, 0.0)
+
+
+def test_short_ranges_make_a_threshold_and_a_policy_refuses():
+    X, y = table(240, 60)
+    short = {"low": np.full(D, 0.3 - 1e-9), "high": np.full(D, 0.3 + 1e-9)}
+    with pytest.raises(PolicyError, match="'ranges': other ranges than those that were declared, or shorter ones"):
+        open_engine(shards_of(X, y, 3), Policy()).sum("row_moments", {"seed": SEED, **short})
+
+
+def split_question(knots):
+    one = {name: np.zeros((1, D)) for name in ("first_terms", "last_terms")}
+    none = {name: np.empty(0) for name in ("ramp_features", "ramp_starts", "ramp_ends")}
+    numbers = {"evaluated": np.array([0]), "candidates": np.array([0]), "line_features": np.arange(D)}
+    return {**one, **none, **numbers, **RANGES, "knots": padded(np.array(knots))[None]}
+
+
+def test_bins_of_one_row_give_it_away_and_columns_few_against_rows_do_not():
+    X, y = table(240, 60)
+    shards = shards_of(X, y, 3)
+    plain = open_engine(shards)
+    teach(plain)
+    ends = np.sort(X[:, 0])
+    bins = plain.sum("split_sums", split_question([(ends[119] + ends[120]) / 2.0, (ends[120] + ends[121]) / 2.0]))
+    alone = bins["bins"][0, 0, 1]  # products of 1, both features and the prediction, over a single row
+    assert hits(alone[None, 1 : D + 1], X) == 1
+    guarded = open_engine(shards, Policy())
+    teach(guarded)
+    with pytest.raises(PolicyError, match="'bin_edges': values of column 0 that are not on the grid"):
+        guarded.sum("split_sums", split_question([ends[119], ends[121]]))
+    with pytest.raises(
+        PolicyError, match=r"'bins': a bin of 4 columns with a mass of \d+ of the own rows, and the least .* is 12"
+    ):
+        guarded.sum("split_sums", split_question([0.0, 0.1]))
+    allowed = guarded.sum("split_sums", split_question([-0.5, 0.5]))["bins"][0, 0]
+    for part in allowed[allowed[:, 0] > 0.0]:
+        # Rows are where (1, x) lies in the range of the products; few columns leave no other place out.
+        assert np.linalg.matrix_rank(symmetric(part, D + 2)[: D + 1, : D + 1], tol=1e-6) == D + 1
+        assert hits(part[None, 1 : D + 1] / part[0], X) == 0
+
+
+def curves_of(n_knots, n_curves):
+    """Triangular sets of both features, on the grid of [-1, 1]."""
+    knots = np.repeat(np.linspace(-1.0, 1.0, n_knots)[:, None], D, axis=1)
+    curves = np.repeat(np.eye(n_knots)[:, None, :n_curves], D, axis=1)
+    return Effects(knots, curves, single_effects(D, n_curves), np.empty((0, 4), dtype=np.int64))
+
+
+def test_pooled_sums_of_curves_give_labelled_rows_away_and_few_weights_hide_them():
+    needs_cryptography()
+    X, y = table(300, 12)
+    shards = shards_of(X, y, 3)
+    many = curves_of(11, 9)
+    pooled = open_engine(shards, masked=True).sum("statistics", {**questions(many), **RANGES})
+    assert hits(effects_rows(many, pooled["gram"], 12), X[:12]) >= 6
+    X, y = table(900, 36)
+    guarded = open_engine(shards_of(X, y, 3), Policy(), masked=True)
+    with pytest.raises(PolicyError, match=r"'weights': 21 weights for 30 labels.* at most 10"):
+        guarded.sum("statistics", {**questions(many), **RANGES})
+    few = curves_of(5, 3)
+    allowed = guarded.sum("statistics", {**questions(few), **RANGES})
+    assert hits(effects_rows(few, allowed["gram"], few.n_outputs), X[:36]) == 0
+
+
+def test_a_sample_of_few_rows_is_refused():
+    X, y = table(240, 60)
+    engine = open_engine(shards_of(X, y, 3), Policy())
+    member = {f"{name}_0": array for name, array in rules_of(1).arrays().items()} | {"weights_0": np.ones(D + 1)}
+    asked = {**RANGES, "target_mean": scalar(0.0), "target_scale": scalar(1.0), **member, "shares": np.ones(1)}
+    engine.sum("compare", {**asked, "sample": scalar(1.0)})
+    with pytest.raises(PolicyError, match="'sample': a sample of fewer own rows than min_rows, 50"):
+        engine.sum("compare", {**asked, "sample": scalar(0.02)})
+
+
+def test_few_pairs_are_refused():
+    X, y = table(240, 60)
+    engine = open_engine(shards_of(X, y, 3), Policy())
+    few = {"n_pairs": np.asarray(2), "mix_concentration": scalar(0.75)}
+    with pytest.raises(PolicyError, match="'pairs': 2 pairs of unlabelled rows for 6 weights, and at least 18"):
+        engine.sum("statistics", {**questions(rules_of(2)), **few})
 
 
 def test_a_rule_for_a_few_rows_is_refused():

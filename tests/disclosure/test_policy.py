@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from dsfr import InProcess, Policy, PolicyError, RangeScaling, SFRRegressor, load
 from dsfr.disclosure import protect, protected_tasks
-from dsfr.disclosure.rules import Request, clusters_only
 from dsfr.disclosure.statements import Statement
 from dsfr.disclosure.table import TABLE
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
@@ -132,8 +131,8 @@ def test_estimators_take_a_policy_and_the_model_file_keeps_it(tmp_path):
         ({"scaling": "range"}, "declare the ranges, scaling=RangeScaling"),
         ({"scaling": "robust"}, "declare the ranges, scaling=RangeScaling"),
         ({"solver": "few-rounds"}, 'few-rounds" gathers the centers.*take solver="sums"'),
-        ({"tune": "loo"}, "left_out_errors.*hands the pooled system of the weights to every owner"),
-        ({"uncertainty": True}, "score.*refused"),
+        ({"tune": "loo"}, 'tune="loo" needs leave-one-out errors.*tune="evidence"'),
+        ({"uncertainty": True}, "uncertainty=True needs leave-one-out errors.*take uncertainty=False"),
     ],
 )
 def test_settings_that_need_more_than_sums_are_refused_with_the_remedy(params, match):
@@ -168,15 +167,3 @@ def test_looser_is_found_for_every_rule(data):
     tighter, looser = (up, down) if name.startswith("min_") else (down, up)
     assert looser.looser_than(Policy()) == [name]
     assert tighter.looser_than(Policy()) == []
-
-
-@pytest.mark.parametrize("name", ["dilations", "knots", "knots_3", "ramp_features"])
-@pytest.mark.parametrize("task", ["statistics", "compare"])
-def test_functions_that_can_be_put_on_single_rows_are_refused(name, task):
-    X, _, y = make_table(0)
-    [shard] = make_shards(X, y, np.zeros(len(y), dtype=int)).values()
-    asked = Request(Policy(), shard, {}, {name: np.zeros((1, X.shape[1]))}, 50, {})
-    problems = [rule(asked) for rule in TABLE[task].before if rule is clusters_only]
-    assert len(problems) == 1
-    assert "which can be put on single rows" in problems[0]
-    assert clusters_only(Request(Policy(), shard, {}, {"centers": np.zeros((1, X.shape[1]))}, 50, {})) is None

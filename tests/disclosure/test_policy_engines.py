@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from dsfr import Dask, Policy, PolicyError, RangeScaling, SFRRegressor, load
 from dsfr.cli import main
+from tests.disclosure.crypto import needs_cryptography
 from tests.mpi_jobs import MPIEXEC, mpiexec
 from tests.tables import make_table
 
@@ -30,7 +31,7 @@ def folder(tmp_path, monkeypatch):
     }
     lines = [f"{name} = {ends}" for name, ends in (ranges | {"y": [0.0, 100.0]}).items()]
     (tmp_path / "ranges.toml").write_text("\n".join(lines))
-    (tmp_path / "tight.toml").write_text("max_weights_per_label = 0.1\n")
+    (tmp_path / "tight.toml").write_text("min_rows = 100\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -50,22 +51,28 @@ def run_mpi(*arguments):
     return code, out + err
 
 
-@pytest.mark.parametrize(("engine", "run"), [("in-process", run_here), ("mpi", run_mpi)])
-def test_the_command_takes_a_policy_and_names_what_it_refuses(folder, engine, run):
-    code, output = run(*FIT, "--engine", engine, "--policy", "default")
+def test_the_command_takes_a_policy_and_names_what_it_refuses(folder):
+    code, output = run_here(*FIT, "--engine", "in-process", "--policy", "default")
     assert code == 0, output
     model = load("model.dsfr")
-    assert (model.is_student, model.training["n_labeled"]) == (False, 90)
-    code, output = run(*FIT, "--engine", engine, "--policy", "tight.toml")
+    assert (model.is_student, model.training["n_labeled"]) == (True, 90)
+    code, output = run_here(*FIT, "--engine", "in-process", "--policy", "tight.toml")
     assert code != 0
-    assert "max_weights_per_label is 0.1" in " ".join(output.split())
+    assert "80 own rows, and min_rows is 100" in " ".join(output.split())
 
 
-def test_policies_refuse_short_rules_and_the_usual_method_needs_no_policy_to_take_ranges(folder):
-    code, output = run_here(*FIT, "--engine", "in-process", "--policy", "default", "--method", "rules")
-    assert code != 0
-    assert "is refused by policy rule" in " ".join(output.split())
-    assert not Path("model.dsfr").exists()
+def test_policy_and_masks_over_mpi_give_the_same_rules(folder):
+    """A refusal of one rank is one of all ranks, which then ask for less."""
+    needs_cryptography()
+    assert run_here(*FIT, "--engine", "in-process", "--policy", "default")[0] == 0
+    here = load("model.dsfr")
+    code, output = run_mpi(*FIT, "--engine", "mpi", "--policy", "default", "--masks")
+    assert code == 0, output
+    X = make_table(0, n_rows=240)[0]
+    np.testing.assert_allclose(load("model.dsfr").predict(X), here.predict(X), rtol=0, atol=1e-8)
+
+
+def test_the_usual_method_needs_no_policy_to_take_ranges(folder):
     code, output = run_here(*FIT, "--engine", "in-process")
     assert code == 0, output
     model = load("model.dsfr")
@@ -86,7 +93,8 @@ def test_a_policy_needs_an_engine(folder):
     assert "--policy needs --engine" in output
 
 
-def test_workers_of_dask_keep_the_policy():
+def test_workers_of_dask_keep_the_policy_and_mask_what_they_send():
+    needs_cryptography()
     distributed = pytest.importorskip("distributed", reason="the dask engine needs dask: pip install 'dsfr[dask]'")
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     X, _, y = make_table(0, n_rows=240, n_labels=90)
@@ -99,7 +107,7 @@ def test_workers_of_dask_keep_the_policy():
     ):
 
         def fit(n_rules):
-            where = Dask(client=client, policy=Policy())
+            where = Dask(client=client, policy=Policy(), masks=True)
             model = SFRRegressor(n_rules=n_rules, solver="sums", scaling=scaling, engine=where, random_state=0)
             return model.fit(rows[list("abc")], rows["y"])
 

@@ -17,6 +17,7 @@ from tests.tables import SumsAlone, make_settings, make_table
 PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
 COUNTED = {"cluster_rows": "nearest", "membership_exponent": 1.0}
 EFFECTS = {"tune": "evidence", "uncertainty": True, "scaling": "robust", "n_models": 2, "effects": "pairs"}
+SUMMED_EFFECTS = {"tune": "evidence", "n_models": 1, "effects": "pairs", "declared": True, "only_sums": True}
 EVERY_KIND = [
     {},
     {"solver": "admm"},
@@ -64,6 +65,8 @@ EVERY_KIND = [
     {"solver": "sums", "gaps": 0.2, "scaling": RangeScaling(lower=(-9.0,) * 2, upper=(9.0,) * 2)},
     {"solver": "sums", "gaps": 0.2, "n_features": MOST_CORRELATED + 1},
     {**EFFECTS, "gaps": 0.2, "student": {"max_rules": 2}},
+    {**SUMMED_EFFECTS, "student": {"max_rules": 2}},
+    {**SUMMED_EFFECTS, "membership": "bell"},
     {"solver": "few-rounds", "weighted": True},
     {**EFFECTS, "student": {"max_rules": 3}, "weighted": True},
     {**EFFECTS, "target": "log", "n_models": 0, "effects": "single", "student": {"max_rules": 2}},

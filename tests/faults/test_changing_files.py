@@ -86,9 +86,7 @@ def test_a_fit_on_a_file_that_shrinks_has_no_model(contents, tmp_path):
 def replace_after_first_batch(rows, change):
     """The scan, with a change once its first batch was read."""
     left = [change]
-    return type(rows)(
-        rows.files, rows.column_names, rows.feature_names, rows.target, None, on_rows=lambda _: drain(left)
-    )
+    return type(rows)(rows.files, rows.column_names, rows.schema, rows.target, None, on_rows=lambda _: drain(left))
 
 
 def drain(left):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dsfr.engines import EngineError
 from dsfr.federation.owner_site import OwnerSite, SiteConfiguration
 from dsfr.federation.roster import Roster, fingerprint_of
 from dsfr.training import RangeScaling
@@ -30,9 +31,9 @@ def write_tables(folder: Path, names, X, y) -> None:
         (folder / f"{name}.csv").write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
 
 
-def make_kit(kit: Path, name: str, whose: str = "") -> None:
+def make_kit(kit: Path, name: str, whose: str = "", days: int = 1) -> None:
     """The parts of a kit that an owner needs: a key and a certificate; ``whose`` makes another key for a name."""
-    certificate, private = key_pair(name, whose)
+    certificate, private = key_pair(name, whose, days)
     (kit / "startup").mkdir(parents=True)
     (kit / "local").mkdir()
     (kit / "startup" / "client.crt").write_bytes(certificate)
@@ -40,7 +41,7 @@ def make_kit(kit: Path, name: str, whose: str = "") -> None:
 
 
 @cache
-def key_pair(name: str, whose: str) -> tuple[bytes, bytes]:
+def key_pair(name: str, whose: str, days: int = 1) -> tuple[bytes, bytes]:
     """A certificate and its private key, made once because keys take long."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -55,8 +56,8 @@ def key_pair(name: str, whose: str) -> tuple[bytes, bytes]:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - datetime.timedelta(days=3))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(
@@ -82,5 +83,17 @@ def make_owners(folder: Path, names=("a", "b", "c"), X=None, y=None, **configura
 
 
 def asking(owners):
-    """Carries messages by function calls."""
-    return lambda data: {name: owner.answer(data) for name, owner in owners.items()}
+    """Carries messages by function calls, to all owners even if one refuses."""
+
+    def ask(data):
+        answers, errors = {}, []
+        for name, owner in owners.items():
+            try:
+                answers[name] = owner.answer(data)
+            except EngineError as error:
+                errors.append(type(error)(f"{name} refuses: {error}"))
+        for error in errors:
+            raise error
+        return answers
+
+    return ask

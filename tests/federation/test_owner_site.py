@@ -1,6 +1,8 @@
 """Owners answer what they agreed to, once, and write it down; everything else is refused and written down too."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,10 +10,12 @@ import pytest
 from dsfr import SFRRegressor
 from dsfr.disclosure.owner import ADMIT, STATE
 from dsfr.disclosure.statements import Statement, pack_statements
-from dsfr.engines import EngineError
+from dsfr.engines import EngineError, RefusedError
+from dsfr.federation import messages
 from dsfr.federation.fit import federated_fit, fit_plan
 from dsfr.federation.journal import AuditJournal, JournalError
-from dsfr.federation.messages import Message
+from dsfr.federation.kits import used_by_one
+from dsfr.federation.messages import Message, sealed, unsealed
 from dsfr.federation.owner_site import OwnerSite, SiteConfiguration, plan_digest
 from dsfr.federation.roster import Roster, fingerprint_of
 from dsfr.pipeline.options import FitOptions
@@ -22,6 +26,10 @@ from tests.federation.owners import FEATURES, RANGES, asking, make_kit, make_own
 from tests.tables import SumsAlone
 
 needs_cryptography()
+
+
+def bundle_of(answer):
+    return from_bytes(unsealed(answer))
 
 
 def plan_of(**options):
@@ -79,11 +87,11 @@ def test_a_killed_fit_resumes_from_the_owners_memories(tmp_path):
 def opened(tmp_path, **configuration):
     owners, _ = make_owners(tmp_path, **configuration)
     first = Message("run", 1, STATE, {}, plan_of()).to_bytes()
-    return owners, first, {name: from_bytes(owner.answer(first)) for name, owner in owners.items()}
+    return owners, first, {name: bundle_of(owner.answer(first)) for name, owner in owners.items()}
 
 
-def admitted(tmp_path):
-    owners, _, found = opened(tmp_path)
+def admitted(tmp_path, **configuration):
+    owners, _, found = opened(tmp_path, **configuration)
     second = Message("run", 2, ADMIT, pack_statements([Statement.of(part) for part in found.values()])).to_bytes()
     for owner in owners.values():
         owner.answer(second)
@@ -96,16 +104,18 @@ ROUND = {"mask_round": np.asarray(1)}
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        (b"", "not a bundle|header"),
-        (b"\x00" * 100, "header|bundle"),
-        (to_bytes({"x": np.zeros(1)}), "run, number, task and about"),
+        (b"", "its digest does not fit"),
+        (b"\x00" * 100, "its digest does not fit"),
+        (Message("run", 3, "identify", ROUND).to_bytes()[:-1], "its digest does not fit"),
+        (sealed(b"\x00" * 100), "header|bundle"),
+        (sealed(to_bytes({"x": np.zeros(1)})), "run, number, task and about"),
         (Message("run", 4, "identify", ROUND).to_bytes(), "question 4 does not follow question 2"),
         (Message("run", 2, "identify", ROUND).to_bytes(), "question 2 does not follow question 2"),
         (Message("another", 3, "identify", ROUND).to_bytes(), "'another' is not the one that was begun"),
         (Message("run", 3, "halve", ROUND).to_bytes(), "unknown task 'halve'"),
         (Message("run", 3, "measure", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "refused"),
         (Message("run", 3, "identify", {**ROUND, "x": np.zeros(2)}).to_bytes(), "'x' is not declared"),
-        (Message("run", 3, "row_moments", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "'low' is missing"),
+        (Message("run", 3, "row_moments", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "other ranges than the plan"),
         ("text", "a message is bytes"),
     ],
 )
@@ -130,7 +140,7 @@ def test_strangers_are_refused(tmp_path):
     configuration = SiteConfiguration.read(tmp_path / "kit-c")
     configuration.write(tmp_path / "kit-eve")
     eve = Statement.of(
-        from_bytes(OwnerSite(tmp_path / "kit-eve").answer(Message("run", 1, STATE, {}, plan_of()).to_bytes()))
+        bundle_of(OwnerSite(tmp_path / "kit-eve").answer(Message("run", 1, STATE, {}, plan_of()).to_bytes()))
     )
     forged = Statement(500, statements["c"].public_key, "c", statements["c"].signature)
     for others, match in {
@@ -139,9 +149,60 @@ def test_strangers_are_refused(tmp_path):
         (statements["b"],): "the roster has .* take part|partners",
     }.items():
         owner = OwnerSite(tmp_path / "kit-a")
-        own = Statement.of(from_bytes(owner.answer(Message("run", 1, STATE, {}, plan_of()).to_bytes())))
+        own = Statement.of(bundle_of(owner.answer(Message("run", 1, STATE, {}, plan_of()).to_bytes())))
         with pytest.raises(EngineError, match=match):
             owner.answer(Message("run", 2, ADMIT, pack_statements([own, *others])).to_bytes())
+
+
+def test_an_expired_certificate_is_refused(tmp_path):
+    owners, roster = make_owners(tmp_path)
+    make_kit(tmp_path / "kit-old", "c", whose="old", days=-1)
+    SiteConfiguration.read(tmp_path / "kit-c").write(tmp_path / "kit-old")
+    fingerprint = fingerprint_of(tmp_path / "kit-old" / "startup" / "client.crt")
+    text = (tmp_path / "roster.toml").read_text().replace(roster.fingerprints["c"], fingerprint)
+    (tmp_path / "roster.toml").write_text(text)
+    owners = {name: OwnerSite(tmp_path / f"kit-{name}") for name in ("a", "b", "old")}
+    first = Message("run", 1, STATE, {}, plan_of()).to_bytes()
+    statements = [Statement.of(bundle_of(owner.answer(first))) for owner in owners.values()]
+    with pytest.raises(EngineError, match="certificate of 'c' has expired"):
+        owners["a"].answer(Message("run", 2, ADMIT, pack_statements(statements)).to_bytes())
+
+
+def test_a_message_that_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    owner = admitted(tmp_path)["a"]
+    monkeypatch.setattr(messages, "MAX_BYTES", 100)
+    monkeypatch.setattr(messages, "MAX_HEADER_BYTES", 100)
+    with pytest.raises(EngineError, match="a message of 1032 bytes is too long"):
+        owner.answer(sealed(b"x" * 1000))
+    assert owner.journal.entries()[-1]["event"] == "refused"
+
+
+def test_refusals_are_counted_and_end_a_fit(tmp_path):
+    (tmp_path / "tight.toml").write_text("max_refusals = 2\n")
+    owner = admitted(tmp_path, policy=str(tmp_path / "tight.toml"))["a"]
+    for number in (3, 4):
+        with pytest.raises(EngineError, match="is refused"):
+            owner.answer(Message("run", number, "measure", {**ROUND, "seed": np.asarray(0)}).to_bytes())
+    with pytest.raises(EngineError, match="2 questions of this fit were refused, and max_refusals is 2") as error:
+        owner.answer(Message("run", 5, "identify", ROUND).to_bytes())
+    assert not isinstance(error.value, RefusedError), "the fit ends, and does not ask for less"
+
+
+def test_other_ranges_than_those_of_the_plan_are_refused(tmp_path):
+    owner = admitted(tmp_path)["a"]
+    asked = {"seed": np.asarray(0), "low": np.array(RANGES.lower), "high": np.array(RANGES.upper), **ROUND}
+    with pytest.raises(EngineError, match="'high' has other ranges than the plan"):
+        owner.answer(Message("run", 3, "row_moments", asked | {"high": asked["high"] + 1.0}).to_bytes())
+    assert owner.answer(Message("run", 4, "row_moments", asked).to_bytes())
+
+
+def test_a_kit_is_used_by_one_process_at_a_time(tmp_path):
+    make_kit(tmp_path / "kit", "a")
+    lock = used_by_one(tmp_path / "kit")
+    program = "from pathlib import Path; from dsfr.federation.kits import used_by_one; used_by_one(Path('kit'))"
+    other = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert lock.acquired
+    assert "ValueError: another process uses the kit" in other.stderr
 
 
 def test_an_owner_agrees_first_and_to_this_fit_only(tmp_path):

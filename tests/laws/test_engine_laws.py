@@ -153,10 +153,12 @@ ALL_KINDS = [
     {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")},
     {"solver": "sums", "declared": True, "only_sums": True},
 ]
+SUMMED = {"tune": "evidence", "declared": True, "only_sums": True}
 CHOSEN_SIZES = [
     {"tune": "evidence", "uncertainty": True, "n_models": 2, "effects": "pairs", "scaling": "robust"},
     {"tune": "evidence", "uncertainty": True, "student": {"max_rules": 3}},
     {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},
+    {**SUMMED, "effects": "pairs", "max_weights_per_label": 0.35, "student": {"max_rules": 2}},
 ]
 """Kinds whose labels choose how large the model is: effects, and the conditions of short rules."""
 BY_ROUNDS = {"mix", "products"}

@@ -18,6 +18,7 @@ from dsfr.training.shard import KEPT
 from dsfr.training.tasks.catalog import MODULES, privacy_table
 from dsfr.training.tasks.declaration import BroadcastError, ContributionError, Field, number
 from dsfr.training.tasks.registry import KEYS, OTHER, REGISTRY, STAGES, VERBS, Declared, remember, task
+from dsfr.training.tasks.symbols import MOST_MODELS
 from tests.faults.recorded import all_calls, some_calls
 
 SOURCES = {
@@ -80,7 +81,8 @@ def test_every_declared_array_is_used_by_some_training(name):
     remembered = {array for call in calls for array in call.memory}
     written = {key for call in calls for key in call.kept if call.kept[key] is not call.memory.get(key)}
     for array, field in declared.broadcast.items():
-        assert (f"{array}_0" if field.repeats else array) in sent, array
+        names = {f"{array}_{member}" for member in range(MOST_MODELS)} if field.repeats else {array}
+        assert names & sent, array
     assert answered == declared.contributes.keys()
     assert remembered >= {*declared.needs, *declared.recalls}
     assert written <= set(declared.remembers)

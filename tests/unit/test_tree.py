@@ -27,6 +27,6 @@ def test_knots_beyond_all_rows_make_no_split_and_no_error(seed, empty):
     growth = Growth(candidates, max_conditions=3, least_mass=1.0, least_gain=0.0)
     split = Tree.root().with_sums([0], [sums]).best_split(growth)
     assert split is not None
-    assert split.ramp[0] < 1.0
+    assert split.parts[0][0][1][0] < 1.0
     heavy = Growth(candidates, max_conditions=3, least_mass=n, least_gain=0.0)
     assert Tree.root().with_sums([0], [sums]).best_split(heavy) is None

@@ -46,6 +46,7 @@ _OPTIONS = (
     click.option("--scheduler", metavar="ADDRESS", help="Scheduler of the dask cluster.  [default: a cluster here]"),
     click.option("--checkpoint", metavar="DIR", help="With --engine: write every round there, to resume after a kill."),
     click.option("--policy", metavar="FILE", help="With --engine: disclosure control at every agent; or 'default'."),
+    click.option("--masks", is_flag=True, help="With --engine: hide what single agents send; sums alone can be read."),
     click.option("--resume", is_flag=True, help="Continue from the checkpoint, if there is one."),
 )
 

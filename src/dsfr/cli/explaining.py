@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refuse_same_file
+from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dialect, main, refuse_same_file
 
 
 @main.command(
@@ -31,7 +31,7 @@ from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refu
     help="Write the words and thresholds of short rules into a file, to be edited and given to dsfr fit --rules.",
 )
 @click.option("--all-models", is_flag=True, help="The rules of all models of an average, not of the strongest only.")
-@delimiter_option
+@dialect_options
 def explain(
     model: str,
     data: str | None,
@@ -39,7 +39,8 @@ def explain(
     form: str,
     as_file: str | None,
     all_models: bool,
-    delimiter: str,
+    delimiter: str | None,
+    decimal: str | None,
 ) -> None:
     """Print the effects and rules of MODEL as sentences, in the units of the data, or explain one prediction.
 
@@ -52,12 +53,12 @@ def explain(
         raise BadInputError("--row names a table of its own: leave out DATA, or --row")
     loaded = load(model)
     if row is not None:
-        explained = loaded.explain_prediction(_row_of(row, loaded, delimiter))
+        explained = loaded.explain_prediction(_row_of(row, loaded, delimiter, decimal))
         _print(str(explained), _parts(explained), form)
         return
     if as_file is not None:
         _write_edits(loaded, as_file)
-    rows = None if data is None else _matrix_of(data, loaded, delimiter)
+    rows = None if data is None else _matrix_of(data, loaded, delimiter, decimal)[0]
     rules = loaded.explain(rows, all_models=all_models)
     if not isinstance(rules, Explanation):
         _print(str(rules), rules.to_records(), form)
@@ -81,12 +82,18 @@ def explain(
 @click.option(
     "--min-strength", default=0.01, show_default=True, help="Rules that count for less on every row are dropped."
 )
-@delimiter_option
-def simplify(model: str, data: str | None, output: str, similarity: float, min_strength: float, delimiter: str) -> None:
+@dialect_options
+def simplify(
+    model: str,
+    data: str | None,
+    output: str,
+    similarity: float,
+    min_strength: float,
+    delimiter: str | None,
+    decimal: str | None,
+) -> None:
     """Write a model with fewer rules and sets, and say what it costs on DATA (or on rows drawn from MODEL)."""
     from dsfr.cli.console import working
-    from dsfr.io.columns import numbers
-    from dsfr.io.tables import read_table
     from dsfr.model.model import load
     from dsfr.storage.atomic import check_writable
 
@@ -96,10 +103,7 @@ def simplify(model: str, data: str | None, output: str, similarity: float, min_s
     loaded = load(model)
     X = y = None
     if data is not None:
-        X = _matrix_of(data, loaded, delimiter)
-        table = read_table(data, delimiter=delimiter)
-        if loaded.target_name in table.column_names:
-            y = numbers(table, loaded.target_name, allow_missing=True)
+        X, y = _matrix_of(data, loaded, delimiter, decimal)
     with working("simplifying"):
         result = loaded.simplify(X, y, similarity=similarity, min_strength=min_strength)
     result.model.save(output)
@@ -168,21 +172,26 @@ def _agreement(models: list[dict[str, float]]) -> str:
     return f"Each explains at least {min(known):.1%} of how the average varies over the training rows."
 
 
-def _matrix_of(data: str, model: Any, delimiter: str) -> Any:
-    from dsfr.io.columns import matrix
+def _matrix_of(data: str, model: Any, delimiter: str | None, decimal: str | None) -> tuple[Any, Any]:
+    """Features and, if the table has it, the target of all rows."""
+    from dsfr.io.columns import Origin, matrix, numbers
     from dsfr.io.tables import read_table
 
-    return matrix(read_table(data, delimiter=delimiter), model.feature_names)
+    delimiter, decimal = guessed_dialect(data, delimiter, decimal)
+    table, origin = read_table(data, delimiter=delimiter), Origin(decimal=decimal)
+    known = model.target_name in table.column_names
+    y = numbers(table, model.target_name, allow_missing=True, origin=origin) if known else None
+    return matrix(table, model.columns, origin), y
 
 
-def _row_of(argument: str, model: Any, delimiter: str) -> Any:
+def _row_of(argument: str, model: Any, delimiter: str | None, decimal: str | None) -> Any:
     """The row that FILE:N names."""
     path, colon, number = argument.rpartition(":")
     if not colon or not number.isascii() or not number.isdigit():
         raise BadInputError(f"--row {argument} must be a table and the number of a row, such as houses.csv:17")
     if not path or not Path(path).is_file():
         raise BadInputError(f"--row {argument}: there is no file {path!r}")
-    X = _matrix_of(path, model, delimiter)
+    X, _ = _matrix_of(path, model, delimiter, decimal)
     if not 1 <= int(number) <= len(X):
         raise BadInputError(f"--row {argument}: {path} has rows 1 to {len(X)}")
     return X[int(number) - 1]

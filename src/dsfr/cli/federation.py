@@ -120,6 +120,7 @@ def _plan_options(command: Any) -> Any:
         (
             click.option("--target", required=True, help="Column of the target."),
             click.option("--features", required=True, help="Columns of the features, with commas between them."),
+            click.option("--category", multiple=True, metavar="COL=LEVEL,LEVEL", help="A feature that is a category."),
             click.option("--ranges", required=True, type=_FILE, help="Declared ranges of all columns (TOML)."),
         )
     ):
@@ -131,16 +132,17 @@ def _plan_options(command: Any) -> Any:
 @click.argument("data", type=_FILE)
 @_plan_options
 @click.option("--policy", type=_FILE, help="Rules that are tighter than the defaults (TOML).")
-def check(data: Path, target: str, features: str, ranges: Path, policy: Path | None) -> None:
+def check(data: Path, target: str, features: str, category: tuple[str, ...], ranges: Path, policy: Path | None) -> None:
     """Check the own table before a fit: yes or no, and nothing leaves."""
     from dsfr.disclosure import Policy
     from dsfr.federation.check import check_table
-    from dsfr.io.agent_files import Columns
+    from dsfr.federation.fit import declared_columns
     from dsfr.pipeline.fit import read_ranges
+    from dsfr.pipeline.options import FitOptions
 
-    columns = Columns(features=_names(features), target=target, exact=False)
+    columns = declared_columns(FitOptions(target=target, category=category), _names(features))
     rules = Policy() if policy is None else Policy.read(policy)
-    answers = check_table(data, columns, read_ranges(ranges, columns.features, target), rules)
+    answers = check_table(data, columns, read_ranges(ranges, columns.schema, target), rules)
     for question, holds in answers.items():
         click.echo(f"{'yes' if holds else 'NO '}  {question}")
     if not all(answers.values()):
@@ -151,7 +153,7 @@ def check(data: Path, target: str, features: str, ranges: Path, policy: Path | N
 @_KIT
 @click.option("--roster", required=True, type=_FILE, help="Names and fingerprints of all owners (TOML).")
 @_plan_options
-@click.option("--method", default="sfr-icr", show_default=True, help="As in `dsfr fit`.")
+@click.option("--method", default="rules", show_default=True, help="As in `dsfr fit`.")
 @click.option("--rules", type=click.IntRange(min=1), help="Number of rules.")
 @click.option("--tune", help="As in `dsfr fit`.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
@@ -160,18 +162,20 @@ def check(data: Path, target: str, features: str, ranges: Path, policy: Path | N
 @click.option("-o", "--output", required=True, type=_FILE, help="Where the model goes.")
 def fit(kit: Path, roster: Path, output: Path, features: str, ranges: Path, **options: Any) -> None:
     """Train over all owners; a fit with the same options that was interrupted is resumed."""
-    from dsfr.federation.fit import fit_plan
+    from dsfr.federation.fit import declared_columns, fit_plan
     from dsfr.federation.roster import Roster
     from dsfr.federation.session import FederatedFitError, submit_fit
     from dsfr.pipeline.fit import read_ranges
-    from dsfr.pipeline.options import FitOptions
+    from dsfr.pipeline.options import AUTO, RULES, FitOptions
     from dsfr.storage.atomic import check_writable
 
     check_writable(output)
     waits = {"seconds": options.pop("timeout"), "round_seconds": options.pop("round_seconds")}
     names = _names(features)
-    declared = read_ranges(ranges, names, options["target"])
-    plan = fit_plan(FitOptions(solver="sums", **options), names, declared)
+    solver = None if options["method"] in (AUTO, RULES) else "sums"
+    asked = FitOptions(solver=solver, **options)
+    declared = read_ranges(ranges, declared_columns(asked, names).schema, asked.target)
+    plan = fit_plan(asked, names, declared)
     try:
         submit_fit(kit, plan, Roster.read(roster), output, **waits)
     except FederatedFitError as error:

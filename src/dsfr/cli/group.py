@@ -109,16 +109,43 @@ def _text_of(error: Exception) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
-def _one_letter(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def _one_letter(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
     letter = "\t" if value in ("\\t", "tab") else value
     if len(letter) != 1 or letter in '\r\n"':
         raise click.BadParameter(f"{value!r} must be one character, or \\t for a tabulator.")
     return letter
 
 
-delimiter_option = click.option(
-    "--delimiter", default=",", show_default=True, callback=_one_letter, help="Separator of a CSV file; \\t is a tab."
+_delimiter = click.option(
+    "--delimiter",
+    metavar="CHAR",
+    callback=_one_letter,
+    help="Separator of a CSV file; \\t is a tab.  [default: guessed from the first lines]",
 )
+_decimal = click.option(
+    "--decimal",
+    type=click.Choice([".", ","]),
+    help="Decimal mark of a CSV file.  [default: guessed from the first lines]",
+)
+
+
+def dialect_options(command: Any) -> Any:
+    """Options that say how a CSV file is written."""
+    return _delimiter(_decimal(command))
+
+
+def guessed_dialect(data: str, delimiter: str | None, decimal: str | None) -> tuple[str, str]:
+    """Separator and decimal mark of a table; a guess that is not the usual one is said on standard error."""
+    from dsfr.io.files import dialect_of, find_files
+
+    found = dialect_of(find_files(data)[0], delimiter, decimal)
+    unusual = [f"separated by {found[0]!r}"] if delimiter is None and found[0] != "," else []
+    unusual += ["decimals with a comma"] if decimal is None and found[1] == "," else []
+    if unusual:
+        click.echo(f"{data} is read as {', '.join(unusual)}; --delimiter and --decimal say otherwise", err=True)
+    return found
 
 
 def refuse_same_file(source: str, output: str) -> None:

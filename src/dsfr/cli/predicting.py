@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refuse_same_file
+from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dialect, main, refuse_same_file
 
 
 @main.command(
@@ -34,7 +34,7 @@ from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refu
     metavar="COLUMN=VALUE",
     help="Standard deviation of the noise of an input, in its units. May be repeated.",
 )
-@delimiter_option
+@dialect_options
 def predict(
     model: str,
     data: str,
@@ -42,7 +42,8 @@ def predict(
     column: str,
     interval: float | None,
     input_std: tuple[str, ...],
-    delimiter: str,
+    delimiter: str | None,
+    decimal: str | None,
 ) -> None:
     """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files.
 
@@ -52,7 +53,7 @@ def predict(
     from dsfr.io import scan
     from dsfr.io.formats import output_format
     from dsfr.io.formats.csv import to_csv
-    from dsfr.io.tables import predicted_tables, write_tables
+    from dsfr.io.tables import as_written, predicted_tables, with_decimal_mark, write_tables
     from dsfr.model.model import load
     from dsfr.storage.atomic import check_writable
 
@@ -65,14 +66,15 @@ def predict(
     noise = _input_noise(input_std, loaded.feature_names)
     if interval is not None:
         loaded.half_width(interval)
+    delimiter, decimal = guessed_dialect(data, delimiter, decimal)
     with watch_rows("predicting") as on_rows:
-        rows = replace(scan(data, delimiter=delimiter), on_rows=on_rows)
-        tables = predicted_tables(rows, loaded, column, interval, noise)
+        rows = scan(data, delimiter=delimiter, decimal=decimal)
+        tables = predicted_tables(replace(rows, on_rows=on_rows), loaded, column, interval, noise)
         if output is None:
-            for number, table in enumerate(tables):
+            for number, table in enumerate(with_decimal_mark(tables, decimal)):
                 click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)
             return
-        n_rows = write_tables(tables, output, delimiter=delimiter)
+        n_rows = write_tables(as_written(tables, rows, output), output, delimiter=delimiter)
     click.echo(f"{n_rows} predictions in {output}", err=True)
 
 

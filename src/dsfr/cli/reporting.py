@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refuse_same_file
+from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dialect, main, refuse_same_file
 
 
 @main.command(
@@ -13,8 +13,8 @@ from dsfr.cli.group import BadInputError, delimiter_option, examples, main, refu
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE", help="Where the page goes.")
-@delimiter_option
-def report(model: str, data: str | None, output: str, delimiter: str) -> None:
+@dialect_options
+def report(model: str, data: str | None, output: str, delimiter: str | None, decimal: str | None) -> None:
     """Write a page about MODEL that opens in any browser, offline: rules, plots, sliders, training.
 
     With DATA the page has histograms, typical rows, notes on the data and, if the target is there, errors.
@@ -28,9 +28,11 @@ def report(model: str, data: str | None, output: str, delimiter: str) -> None:
     for source in (model, *([data] if data else [])):
         refuse_same_file(source, output)
     check_writable(output)
-    loaded = load(model)
+    loaded, rows = load(model), None
+    marks = (",", ".") if data is None else guessed_dialect(data, delimiter, decimal)
     with working("reading and rendering"):
-        rows = None if data is None else data_of_table(read_table(data, delimiter=delimiter), loaded)
+        if data is not None:
+            rows = data_of_table(read_table(data, delimiter=marks[0]), loaded, marks[1])
         page = render(loaded, rows).encode()
     with replacing(output) as file:
         file.write(page)

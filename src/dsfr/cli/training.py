@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from dsfr.cli.group import (
     TOPOLOGY_HELP,
     BadInputError,
     GroupedCommand,
-    delimiter_option,
+    dialect_options,
     examples,
+    guessed_dialect,
     main,
     refuse_same_file,
 )
@@ -23,7 +25,7 @@ SLOW_SECONDS = 1.0
 """Trainings that take longer show their time by stage."""
 METHOD_NAMES = ("rules", "auto", "sfr-icr", "sfr-g", "s-sfr", "fr", "lapwnn")
 OPTION_GROUPS = {
-    "Data": ("target", "features", "ignore", "labels", "ranges", "delimiter"),
+    "Data": ("target", "features", "ignore", "labels", "category", "ranges", "delimiter", "decimal"),
     "Method": ("method", "paper", "rules", "weight", "pairs", "ridge", "tune", "fuzzifier", "width_scale", "seed"),
     "Agents": (
         "agents",
@@ -37,6 +39,7 @@ OPTION_GROUPS = {
         "checkpoint",
         "resume",
         "policy",
+        "masks",
     ),
     "Output": ("output", "tensorboard"),
 }
@@ -67,11 +70,22 @@ OPTION_GROUPS = {
 @click.option("--agents", type=click.IntRange(min=1), metavar="N", help="Split the rows at random over N agents.")
 @click.option("--agent-column", metavar="COL", help="Column that names the owner of each row.")
 @click.option("--labels", type=click.IntRange(min=1), metavar="N", help="Hide all but N labels, for experiments.")
-@click.option("--features", multiple=True, metavar="COL,COL", help="Columns to learn from.  [default: all others]")
+@click.option(
+    "--features",
+    multiple=True,
+    metavar="COL,COL",
+    help="Columns to learn from; may be given several times.  [default: all others]",
+)
 @click.option("--ignore", multiple=True, metavar="COL", help="A column to leave out; may be given several times.")
 @click.option(
+    "--category",
+    multiple=True,
+    metavar="COL[=LEVEL,LEVEL]",
+    help="A column of categories, perhaps with its levels; may be given several times.  [default: columns of text]",
+)
+@click.option(
     "--method",
-    show_default="rules; with --paper or --policy sfr-icr",
+    show_default="rules; with --paper sfr-icr",
     type=click.Choice(METHOD_NAMES, case_sensitive=False),
     help="rules makes a few short rules that are the model: those of auto, distilled. auto averages many rules and "
     "chooses everything from the data. The others are the paper's. Options that are given win.",
@@ -129,7 +143,7 @@ OPTION_GROUPS = {
 @click.option("--topology", metavar="GRAPH", help=TOPOLOGY_HELP)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @click.option("--tensorboard", metavar="DIR", help="Write every round there for TensorBoard.")
-@delimiter_option
+@dialect_options
 @engine_options
 def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None:
     """Train a model on DATA (CSV, CSV.gz, Parquet, .npy, or a folder of such files) and write it to FILE.
@@ -147,15 +161,16 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
     from dsfr.storage.atomic import check_writable
 
     engine = EngineOptions(
-        **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy")}
+        **{name: options.pop(name) for name in ("engine", "scheduler", "checkpoint", "resume", "policy", "masks")}
     )
     options |= _rules_or_edits(options.pop("rules"))
-    of_paper = options["paper"] or engine.policy is not None  # policies refuse short rules and effects
-    options["method"] = options["method"] or ("sfr-icr" if of_paper else "rules")
+    options["method"] = options["method"] or ("sfr-icr" if options["paper"] else "rules")
     fit_options = FitOptions(**options)
     make_estimator(fit_options, None)  # refuses incompatible options before anything is read
     if engine.engine is None:
         _check_table(data, output)
+        delimiter, decimal = guessed_dialect(data, fit_options.delimiter, fit_options.decimal)
+        fit_options = replace(fit_options, delimiter=delimiter, decimal=decimal)
     elif tensorboard is not None:
         raise BadInputError("--tensorboard does not go with --engine: leave out one or the other")
     with training_processes(engine.engine) as processes, ExitStack() as stack:

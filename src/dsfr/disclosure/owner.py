@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dsfr.core.scaling.affine import Ranges
 from dsfr.disclosure.masks import KEY_BYTES, mask, new_key, pair_secrets, public_key, question
 from dsfr.disclosure.policy import Policy
 from dsfr.disclosure.ring import LARGEST, PARTS, add, encode, to_parts
 from dsfr.disclosure.rules import DisclosureRule, Request
 from dsfr.disclosure.statements import Identity, Statement, run_of, unpack_statements
-from dsfr.disclosure.table import NOT_LISTED, TABLE
-from dsfr.engines import EngineError, Task, Tasks
+from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE
+from dsfr.engines import EngineError, RefusedError, Task, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle
 from dsfr.training.tasks.registry import REGISTRY
 
 STATE, ADMIT = "state_labels_and_key", "admit_owners"
 """The two tasks that open a fit."""
+DECLARE = "row_moments"
+"""The task that declares the ranges of a fit; they stay the same until its end."""
 ROUND = "mask_round"
 """Number of a masked round in its broadcast."""
 CHECK = "mask_check"
@@ -32,6 +35,10 @@ OWN = "disclosure_"
 
 class PolicyError(EngineError):
     """An owner refuses: names the rule, the numbers and the remedy."""
+
+
+class RuleError(PolicyError, RefusedError):
+    """A question breaks a rule that depends on the owner's rows: another question may be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +56,21 @@ class ProtectedTask:
         kept = {name: value for name, value in memory.items() if name.startswith(OWN)}
         rest = {name: value for name, value in memory.items() if not name.startswith(OWN)}
         if self.name == STATE:
-            kept, contribution = self._state(shard)
-            return {**rest, **kept}, contribution
+            found, contribution = self._state(shard)
+            return {**rest, **_declared(kept), **found}, contribution
         if self.name == ADMIT:
-            kept, contribution = self._admit(kept, broadcast)
-            return {**rest, **kept}, contribution
+            found, contribution = self._admit(kept, broadcast)
+            return {**rest, **_declared(kept), **found}, contribution
         if OWN + "owners" not in kept:
             raise PolicyError(f"task {self.name!r} is refused: owners have not admitted each other to this fit")
         kept = self._count_round(kept, broadcast)
         asked = {name: value for name, value in broadcast.items() if name != ROUND}
-        rest, contribution = self._run(shard, rest, asked, int(kept[OWN + "labels"]))
+        rest, contribution = self._run(shard, rest, asked, kept)
+        if self.name == DECLARE and OWN + "low" not in kept:
+            kept |= {OWN + name: broadcast[name] for name in ("low", "high")}
         return {**rest, **kept}, self._mask(kept, asked, contribution) if self.masked else contribution
 
-    def _run(self, shard: Any, memory: Bundle, broadcast: Bundle, labels: int) -> tuple[Bundle, Bundle]:
+    def _run(self, shard: Any, memory: Bundle, broadcast: Bundle, kept: Bundle) -> tuple[Bundle, Bundle]:
         if self.masked and self.name in REGISTRY and REGISTRY[self.name].verb != "sum":
             raise PolicyError(f"task {self.name!r} is refused: it is no sum, and sums alone leave this owner")
         if self.policy is None:
@@ -71,16 +80,18 @@ class ProtectedTask:
             raise PolicyError(f"task {self.name!r} is refused: {rules.refused}")
         REGISTRY[self.name].check_broadcast(broadcast, {"d": shard.n_features}, memory)
         rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard
-        self._enforce(rules.before, Request(self.policy, rows, memory, broadcast, labels, {}))
+        declared = Ranges(kept[OWN + "low"], kept[OWN + "high"]) if OWN + "low" in kept else None
+        request = Request(self.policy, rows, memory, broadcast, int(kept[OWN + "labels"]), {}, declared)
+        self._enforce((*EVERY_TASK, *rules.before), request)
         after, contribution = self.task(shard, memory, broadcast)
-        self._enforce(rules.after, Request(self.policy, rows, after, broadcast, labels, contribution))
+        self._enforce(rules.after, replace(request, memory=after, contribution=contribution))
         return after, contribution
 
     def _enforce(self, rules: tuple[DisclosureRule, ...], request: Request) -> None:
         for rule in rules:
             problem = rule(request)
             if problem is not None:
-                raise PolicyError(f"task {self.name!r} is refused by policy rule {rule.__name__!r}: {problem}")
+                raise RuleError(f"task {self.name!r} is refused by policy rule {rule.__name__!r}: {problem}")
 
     def _count_round(self, kept: Bundle, broadcast: Bundle) -> Bundle:
         """Count the round; numbers of masked rounds only grow, so none is answered twice."""
@@ -188,6 +199,11 @@ def _stated_labels(policy: Policy, shard: Any) -> int:
             f"{policy.min_labels} (or none)"
         )
     return int(shard.n_labeled) // policy.min_labels * policy.min_labels
+
+
+def _declared(kept: Bundle) -> Bundle:
+    """Declared ranges, which a fit that is resumed keeps."""
+    return {name: kept[name] for name in (OWN + "low", OWN + "high") if name in kept}
 
 
 def _agreed_keys(private: bytes, statements: list[Statement]) -> Bundle:

@@ -28,20 +28,24 @@ class Policy(Component):
     min_partners : int, default=2
         Fewest other owners in a sum.
     max_weights_per_label : float, default=1/3
-        Most weights of a rule base, or terms of a polynomial, for each label of all owners together. With more, sums
-        determine the labelled rows.
+        Most weights of a model, or terms of a polynomial, for each label of all owners together; and most columns of
+        products for each own row that they are summed over. With more, sums determine the rows.
     min_fuzzifier : float, default=1.05
         Smallest fuzzifier. With smaller ones a cluster can be made of one row.
     max_centers : int, default=64
         Most clusters or rules.
     min_mass : float, default=5
-        Smallest sum of memberships of an owner's rows in a cluster, and of firing strengths in a rule.
+        Smallest sum of memberships of an owner's rows in a cluster or a fuzzy set, and of firing strengths in a rule.
     max_thresholds : int, default=33
-        Most thresholds per column and round at which rows are counted.
+        Most values per column at which rows are counted, curves have knots and ramps end. They are round values of the
+        declared range, the same in every round.
     min_split : int, default=5
-        Fewest rows between two thresholds, unless there are none.
+        Fewest rows that a count shows between two of these values, unless there are none.
     max_rounds : int, default=1000
         Most rounds of one fit.
+    max_refusals : int, default=40
+        Most questions of one fit that are refused; after that nothing of it is answered, because a refusal tells
+        something as well. Only owners that keep a journal can count them.
     max_fits : int, default=20
         Most fits on the same rows. Only owners that keep a journal can count them.
     columns : tuple of str, default=None
@@ -61,6 +65,7 @@ class Policy(Component):
     max_thresholds: int = parameter(33, count(1, "a whole number >= 1"))
     min_split: int = parameter(5, count(1, "a whole number >= 1"))
     max_rounds: int = parameter(1000, count(1, "a whole number >= 1"))
+    max_refusals: int = parameter(40, count(1, "a whole number >= 1"))
     max_fits: int = parameter(20, count(1, "a whole number >= 1"))
     columns: tuple[str, ...] | None = parameter(None, _COLUMNS)
 

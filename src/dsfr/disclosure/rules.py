@@ -11,9 +11,10 @@ import numpy as np
 from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.relevance.polynomial import Polynomial
-from dsfr.core.scaling.affine import scale_features
+from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.disclosure.policy import Policy
 from dsfr.storage.bundles import Bundle
+from dsfr.training.penalties.icr import AS_MANY_AS_ROWS
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.messages import scaling_ranges
 
@@ -30,6 +31,8 @@ class Request:
     """Labels of all owners together, as they have stated."""
     contribution: Bundle
     """Empty before the task has run."""
+    declared: Ranges | None = None
+    """Ranges of the features that the fit began with."""
 
 
 DisclosureRule: TypeAlias = Callable[[Request], str | None]
@@ -58,6 +61,9 @@ def weights(request: Request) -> str | None:
     """Weights are few against labels."""
     n_features = request.shard.n_features
     numbers = [len(rules.centers) * (n_features + 1) for rules in _rule_bases(request.broadcast)]
+    numbers += [
+        1 + len(named["singles"]) + len(named["pairs"]) for named in numbered(request.broadcast, ("singles", "pairs"))
+    ]
     numbers += [len(request.broadcast[name]) for name in ("weights", "consensus") if name in request.broadcast]
     return _too_many(request, max(numbers, default=0), "weights")
 
@@ -68,40 +74,30 @@ def terms(request: Request) -> str | None:
     return _too_many(request, polynomial.n_outputs if polynomial else 0, "terms of a polynomial")
 
 
-def clusters_only(request: Request) -> str | None:
-    """Nodes of wavelets, knots of effects and ramps of terms can be put on single rows."""
-    kinds = {"dilations": "wavelets", "knots": "effects of single features", "ramp_features": "terms of short rules"}
-    for name in request.broadcast:
-        for prefix, kind in kinds.items():
-            if name.startswith(prefix):
-                return f"{kind}, which can be put on single rows; rules of clusters are allowed"
-    return None
+def pairs(request: Request) -> str | None:
+    """Pairs of unlabelled rows that a penalty is made of are not few against weights."""
+    asked = int(request.broadcast.get("n_pairs", np.asarray(AS_MANY_AS_ROWS)))
+    n_weights = max(
+        (len(rules.centers) * (request.shard.n_features + 1) for rules in _rule_bases(request.broadcast)), default=0
+    )
+    least = int(np.ceil(n_weights / request.policy.max_weights_per_label))
+    if asked == AS_MANY_AS_ROWS or asked >= least:
+        return None
+    return f"{asked} pairs of unlabelled rows for {n_weights} weights, and at least {least} are needed"
 
 
 def cluster_mass(request: Request) -> str | None:
     """No cluster is made of a few rows."""
-    return _too_light(request, request.contribution["mass"], "cluster")
+    return too_light(request.policy.min_mass, request.contribution["mass"], "cluster")
 
 
 def rule_mass(request: Request) -> str | None:
     """No rule covers a few rows alone."""
     for rules in _rule_bases(request.broadcast):
-        problem = _too_light(request, _strength_sums(request, rules), "rule")
+        problem = too_light(request.policy.min_mass, _strength_sums(request, rules), "rule")
         if problem is not None:
             return problem
     return None
-
-
-def thresholds(request: Request) -> str | None:
-    """Thresholds are few, and none splits off a few rows."""
-    columns = request.broadcast["thresholds"].swapaxes(0, 1).reshape(request.shard.n_features, -1)
-    for j, column in enumerate(columns):
-        values = np.concatenate([X[:, j] for X, _ in request.shard.batches()])
-        problem = _splits(request.policy, np.unique(column), values, f"column {j}")
-        if problem is not None:
-            return problem
-    targets = np.concatenate([y[~np.isnan(y)] for _, y in request.shard.batches()])
-    return _splits(request.policy, np.unique(request.broadcast["target_thresholds"]), targets, "the target")
 
 
 def values(request: Request) -> str | None:
@@ -119,16 +115,6 @@ def values(request: Request) -> str | None:
     )
 
 
-def _splits(policy: Policy, asked: Array, values: Array, where: str) -> str | None:
-    if len(asked) > policy.max_thresholds:
-        return f"{len(asked)} thresholds in {where}, and max_thresholds is {policy.max_thresholds}"
-    counts = np.bincount(np.searchsorted(asked, values, side="left"), minlength=len(asked) + 1)
-    smallest = int(counts[counts > 0].min(initial=policy.min_split))
-    if smallest < policy.min_split:
-        return f"thresholds that split off {smallest} rows in {where}, and min_split is {policy.min_split}"
-    return None
-
-
 def _too_many(request: Request, number: int, what: str) -> str | None:
     share, labels = request.policy.max_weights_per_label, request.pooled_labels
     if number <= share * labels * (1.0 + 1e-12):
@@ -139,12 +125,22 @@ def _too_many(request: Request, number: int, what: str) -> str | None:
     )
 
 
-def _too_light(request: Request, masses: Array, what: str) -> str | None:
-    least = request.policy.min_mass
+def too_light(least: float, masses: Array, what: str, rule: str = "min_mass") -> str | None:
+    """What is wrong with masses of the own rows of which one is too small; the number is cut to a whole one.
+
+    Exact masses of one owner, in refusals to many questions, would tell more than sums do.
+    """
     if (masses >= least).all():
         return None
-    mass = float(masses.min())
-    return f"a {what} with a mass of {mass:.3g} of the own rows, and min_mass is {least:g}. Take fewer rules"
+    mass = int(masses.min(initial=least)) if np.isfinite(masses).all() else 0
+    return f"a {what} with a mass of {mass} of the own rows, and {rule} is {least:g}. Take fewer rules"
+
+
+def numbered(broadcast: Bundle, names: tuple[str, ...]) -> Iterator[Bundle]:
+    """Arrays of these names, once without a number and once for every number that they have."""
+    for suffix in ["", *(name.removeprefix(names[0]) for name in broadcast if name.startswith(names[0] + "_"))]:
+        if all(name + suffix in broadcast for name in names):
+            yield {name: broadcast[name + suffix] for name in names}
 
 
 def _rule_bases(broadcast: Bundle) -> Iterator[Rules]:

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dsfr.disclosure.function_rules import (
+    bin_edges,
+    bins,
+    columns,
+    effects,
+    grid_cells,
+    masses_alone,
+    ramps,
+    ranges,
+    sample,
+)
 from dsfr.disclosure.rules import (
     DisclosureRule,
     centers,
     cluster_mass,
-    clusters_only,
     fuzzifier,
+    pairs,
     rule_mass,
     terms,
-    thresholds,
     values,
     weights,
 )
+
+EVERY_TASK = (ranges,)
+"""What is checked before any task runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +45,13 @@ def _refused(reason: str) -> TaskRules:
 
 
 _CLUSTERS = TaskRules((fuzzifier, centers), (cluster_mass,))
-_WEIGHTS = TaskRules((clusters_only, centers, weights, rule_mass))
-_FUNCTIONS = TaskRules((clusters_only, centers, rule_mass))
+_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass))
+_FUNCTIONS = TaskRules((effects, centers, rule_mass, sample))
+_LEFT_OUT = _refused("it needs leave-one-out errors, for which the pooled system is handed to every owner")
 _DUPLICATES = _refused("it counts single rows that repeat")
 _EXTREMES = _refused("it sends extremes of single rows: declare the ranges of features and target")
 _SINGLE = _refused("it sends centers of one owner's rows: start centers are drawn from the moments of all rows")
+_ANYWHERE = _refused("its thresholds can be anywhere, and find single values round by round")
 _FACTORS = _refused("it hands the pooled system of the weights to every owner")
 
 TABLE: dict[str, TaskRules] = {
@@ -47,8 +62,8 @@ TABLE: dict[str, TaskRules] = {
     "expected_sums": TaskRules((values,)),
     "gap_statistics": _refused("it sums over labels which values are missing: values are completed without labels"),
     "agree": TaskRules(),
-    "count_below": TaskRules((thresholds,)),
-    "moments_within_limits": TaskRules(),
+    "count_below": _ANYWHERE,
+    "moments_within_limits": _ANYWHERE,
     "start_objectives": TaskRules((fuzzifier, centers)),
     "cluster_sums": _CLUSTERS,
     "cluster_variances": _CLUSTERS,
@@ -79,20 +94,17 @@ TABLE: dict[str, TaskRules] = {
     "dfcm_round": _SINGLE,
     "dicr_round": _refused("it sends the weights of one owner"),
     "feature_extremes": _EXTREMES,
-    **dict.fromkeys(
-        (
-            "keep_teacher",
-            "teacher_errors",
-            "feature_counts",
-            "bend_sums",
-            "split_sums",
-            "rule_sums",
-            "stage_errors",
-            "measure_student",
-            "score_student",
-        ),
-        _refused("short rules have no rules of disclosure yet: train rules of clusters under a policy"),
-    ),
+    "grid_counts": TaskRules((), (grid_cells,)),
+    "label_products": _WEIGHTS,
+    "keep_teacher": TaskRules((effects, centers, rule_mass), (columns,)),
+    "feature_counts": _ANYWHERE,
+    "bend_sums": TaskRules((bin_edges,), (bins,)),
+    "split_sums": TaskRules((ramps, bin_edges), (bins,)),
+    "rule_sums": TaskRules((ramps,), (columns,)),
+    "measure_student": TaskRules((ramps, masses_alone)),
+    "teacher_errors": _LEFT_OUT,
+    "stage_errors": _LEFT_OUT,
+    "score_student": _LEFT_OUT,
     "count_errors": _refused("its thresholds are more than a policy allows, and single out errors of single rows"),
 }
 NOT_LISTED = _refused("it is not in the table of tasks")

@@ -10,7 +10,7 @@ A new engine is a subclass of `BaseEngine` with one method, `_run_round`; CONTRI
 """
 
 from dsfr.engines.base import BaseEngine
-from dsfr.engines.contract import Engine, EngineError, Task, Tasks
+from dsfr.engines.contract import Engine, EngineError, RefusedError, Task, Tasks
 from dsfr.engines.ledger import Entry, Ledger, Traffic
 from dsfr.engines.local.choice import choose_engine
 from dsfr.engines.local.faults import Absence, Faults
@@ -25,6 +25,7 @@ __all__ = [
     "Faults",
     "InProcessEngine",
     "Ledger",
+    "RefusedError",
     "Task",
     "Tasks",
     "Traffic",

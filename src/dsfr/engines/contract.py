@@ -17,6 +17,10 @@ class EngineError(RuntimeError):
     """A round failed: unknown task, an error in a task, contributions of different shapes, too few agents."""
 
 
+class RefusedError(EngineError):
+    """An agent does not answer this question; it may answer another. Training then asks for less, or ends."""
+
+
 class Engine(Protocol):
     """Runs a named task on every agent and reduces the contributions.
 

@@ -19,7 +19,7 @@ from dsfr.core.explain.card import Card
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
-from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_scan
+from dsfr.estimators.checks import as_targets, checked_count, dtype_of, is_scan
 from dsfr.estimators.engines import Dask
 from dsfr.estimators.label_weights import relative_weights, weighted_labels
 from dsfr.estimators.notebook import NotebookMixin
@@ -31,8 +31,10 @@ from dsfr.estimators.tuning_record import tuning_record
 from dsfr.estimators.updates import LabelUpdates
 from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, mean_weight
 from dsfr.model.explanation import Explanation, PredictionExplanation
+from dsfr.model.frames import encode_frame, frame_schema, has_numbers_only, is_frame
 from dsfr.model.model import Model
 from dsfr.model.record import record
+from dsfr.model.schema import Schema
 from dsfr.model.simplification import Simplification
 from dsfr.training import TASKS, Settings, Training, make_shards, train
 from dsfr.training.completion import ScarceValuesError
@@ -51,8 +53,9 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
         Parameters
         ----------
         X : array-like of shape (n, d), or Scan
-            Features of all rows; NaN marks a missing value. Column names of a data frame are kept. A `dsfr.scan` of
-            files has its targets and owners in it, and is never in memory as a whole.
+            Features of all rows; NaN marks a missing value. Column names of a data frame are kept, and its columns of
+            text, categories and booleans become one 0/1 feature for each level. A `dsfr.scan` of files has its targets
+            and owners in it, and is never in memory as a whole.
         y : array-like of shape (n,)
             Targets; NaN marks an unlabelled row. With ``engine="dask"``, X is a dask data frame and y a dask series.
         agents : array-like of shape (n,), default=None
@@ -83,16 +86,16 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
         if sample_weight is not None and self._settings(0).takes_relative_weights:
             unit = mean_weight(y, sample_weight, where.client)
             sample_weight = sample_weight / unit
-        shards = lazy_shards(X, y, checked_count(self.n_agents), sample_weight)
-        with lazy_engine(shards, where.client, where.policy) as engine:
-            self.fit_over(lambda settings: engine, [str(name) for name in X.columns], str(y.name or "y"))
+        schema, shards = lazy_shards(X, y, checked_count(self.n_agents), sample_weight)
+        with lazy_engine(shards, where.client, where.policy, masked=where.masks) as engine:
+            self.fit_over(lambda settings: engine, schema, str(y.name or "y"))
         self._weight_unit = unit
         return self
 
     def fit_over(
         self,
         make_engine: Callable[[Settings], Engine],
-        feature_names: Sequence[str],
+        feature_names: Sequence[str] | Schema,
         target_name: str = "y",
     ) -> Self:
         """Train over an engine whose agents hold their rows already: files, or processes on other machines.
@@ -101,21 +104,21 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
         ----------
         make_engine : callable
             Makes the engine, given the settings of the training.
-        feature_names : sequence of str
-            Names of the features.
+        feature_names : sequence of str, or Schema
+            Names of the features; or the columns, with the levels of categories that all agents have agreed on.
         target_name : str, default="y"
             Name of the target.
         """
         self._random_state, self._owners_given, self._weight_unit = drawn_state(self.random_state), True, 1.0
         settings = self._settings(training_seed(self._random_state))
-        self._take_names(feature_names, target_name)
+        self._take_schema(feature_names, target_name)
         engine = make_engine(settings)
         return self._train_over(engine, settings, list(engine.agents), Stopwatch())
 
     def _train_over(self, engine: Engine, settings: Settings, agents: list[str], watch: Stopwatch) -> Self:
         policy = self.component("engine").policy
         if policy is not None:
-            policy.check_columns(self._feature_names())
+            policy.check_columns(self._schema.names)
         try:
             training = self._train(engine, settings)
         except ScarceValuesError as error:
@@ -213,14 +216,15 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
         n_agents = checked_count(self.n_agents)
         if rows.agent_column is not None and n_agents > 1:
             raise ValueError(f"n_agents={n_agents} but the scan has an agent column: leave out one or the other")
-        self._take_names(rows.feature_names, rows.target_name)
+        self._take_schema(rows.schema, rows.target_name)
         self._owners_given, self._weight_unit = rows.agent_column is not None, 1.0
         return settings, rows.shards(n_agents, settings.seed, dtype_of(self.precision))
 
-    def _take_names(self, feature_names: Sequence[str], target_name: str) -> None:
-        """Names of the columns where there is no table to take them from."""
-        self.n_features_in_, self._target_name = len(feature_names), target_name
-        self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+    def _take_schema(self, columns: Sequence[str] | Schema, target_name: str) -> None:
+        """The columns where there is no table to take them from."""
+        self._schema = columns if isinstance(columns, Schema) else Schema.of(columns)
+        self.n_features_in_, self._target_name = len(self._schema.names), target_name
+        self.feature_names_in_ = np.asarray(self._schema.names, dtype=object)
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Array, Array]:
         if y is None:
@@ -229,18 +233,28 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
                 "unlabelled rows have NaN there"
             )
         self._target_name = str(getattr(y, "name", None) or "y")
-        check_numbers(X)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)
+        X = self._check_features(X)
         y = column_or_1d(as_targets(y), warn=True)
         check_consistent_length(X, y)
-        check_finite(X, self._feature_names())
+        self._check_finite(X)
         if np.isinf(y).any():
             raise ValueError("Input y contains infinity: targets must be finite, or NaN where a row is unlabelled")
         return X, y
 
-    def _feature_names(self) -> tuple[str, ...]:
+    def _check_features(self, X: Any) -> Array:
+        """Rows as numbers, and the columns they come from."""
+        schema = frame_schema(X) if is_frame(X) and len(X) else None
+        if schema is not None and not (len(schema.columns) == X.shape[1] and has_numbers_only(X)):
+            validate_data(self, X, skip_check_array=True)
+            self._schema = schema
+            return encode_frame(X, schema)
+        rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)
         default = [f"x{j}" for j in range(self.n_features_in_)]
-        return tuple(map(str, getattr(self, "feature_names_in_", default)))
+        self._schema = Schema.of(map(str, getattr(self, "feature_names_in_", default)))
+        return rows
+
+    def _feature_names(self) -> tuple[str, ...]:
+        return self._schema.feature_names
 
     def _keep(self, training: Training, settings: Settings) -> None:
         self.history_ = training.history
@@ -270,6 +284,7 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
             mixture=mixture,
             feature_names=self._feature_names(),
             target_name=self._target_name,
+            schema=self._schema if self._schema.has_categories else None,
             settings=self.stored_parameters(self._random_state),
             training={
                 "n_samples": training.n_samples,

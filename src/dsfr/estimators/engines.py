@@ -91,12 +91,15 @@ class Dask(EngineChoice):
         Client of the cluster. None: the present client, else a cluster on this machine for the time of the fit.
     policy : Policy, default=None
         Disclosure control at every agent, see `Policy`. It needs declared ranges, see `RangeScaling`.
+    masks : bool, default=False
+        As in `InProcess`.
     """
 
     shorthand: ClassVar[str] = "dask"
     takes_dask_frames: ClassVar[bool] = True
 
     client: Any = None
+    masks: bool = parameter(False, TRUE_OR_FALSE)
 
     def storable(self) -> Dask:
         """A client is not kept."""

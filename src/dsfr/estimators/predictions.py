@@ -12,13 +12,16 @@ from dsfr.core.arrays import Array
 from dsfr.core.prediction.mixture import Deviations
 from dsfr.estimators.checks import check_finite, check_numbers, is_scan
 from dsfr.io.dask_frames import is_lazy, predict_lazily
+from dsfr.model.frames import encode_frame, is_frame
 from dsfr.model.model import Interval, Model
+from dsfr.model.schema import Schema
 
 
 class Predictions:
     """Methods of estimators with a trained ``model_``."""
 
     model_: Model
+    _schema: Schema
 
     def predict(self, X: Any, return_std: bool = False, X_std: Any = None) -> Any:
         """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later.
@@ -73,8 +76,19 @@ class Predictions:
         return self.model_.in_domain(self._rows(X))
 
     def _rows(self, X: Any) -> Array:
-        check_numbers(X)
-        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        check_finite(X, self.model_.feature_names)
+        if self._schema.is_plain:
+            check_numbers(X)
+            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+        elif is_frame(X):
+            X = encode_frame(X, self._schema)
+        else:
+            raise ValueError(f"X must be a data frame with the columns {', '.join(self._schema.names)}")
+        self._check_finite(X)
         rows: Array = X
         return rows
+
+    def _check_finite(self, X: Array) -> None:
+        """Refuse infinite values; all features of a category are missing together."""
+        columns = self._schema.columns
+        firsts = np.cumsum([0, *(len(column.features) for column in columns)])[:-1]
+        check_finite(X[:, firsts], self._schema.names)

@@ -47,7 +47,8 @@ class RuleRegressor(DistributedRegressor):
     edits : mapping, default=None
         Prescriptions by the name of a feature, each a mapping with any of ``condition`` (False: no rule has a condition
         on it), ``thresholds`` (pairs of numbers: where ramps between its terms start and end), ``slope`` ("+", "-" or
-        "0": sign of its slope in all lines) and ``words`` (names of its terms, from low to high).
+        "0": sign of its slope in all lines) and ``words`` (names of its terms, from low to high). Of a category, named
+        by its column, ``condition`` and the slope "0" hold for all levels.
     teacher : AutoSFRRegressor or SFRRegressor, default=None
         The model to reproduce; None: ``AutoSFRRegressor()``. Where and how rows are kept (``n_agents``, ``engine``,
         ``precision``, ``on_round``, ``random_state``) is said here and not there.
@@ -200,8 +201,9 @@ class RuleRegressor(DistributedRegressor):
         return self._checked_teacher().settings(seed)
 
     def _train(self, engine: Engine, settings: Settings) -> Training:
-        edits = edits_of(self.edits, self._feature_names())
-        own = StudentSettings(**{name: getattr(self, name) for name in OWN}, edits=edits)
+        edits = edits_of(self.edits, self._schema)
+        given = {name: getattr(self, name) for name in OWN}
+        own = StudentSettings(**given, edits=edits, categories=self._schema.complete_categories)
         training = super()._train(engine, settings)
         self._student = distill(engine, training, own)
         return training
@@ -210,7 +212,7 @@ class RuleRegressor(DistributedRegressor):
         super()._keep(training, settings)
         self.teacher_ = self._checked_teacher()
         kept = ("agents_", "present_", "ledger_", "fit_report_", "n_features_in_", "feature_names_in_")
-        for name in (*kept, "_owners_given", "_target_name", "_random_state", "_weight_unit"):
+        for name in (*kept, "_owners_given", "_target_name", "_random_state", "_weight_unit", "_schema"):
             if hasattr(self, name):
                 setattr(self.teacher_, name, getattr(self, name))
         self.teacher_._keep(training, settings)
@@ -221,7 +223,7 @@ class RuleRegressor(DistributedRegressor):
         """The model of the student; every agent without a coordinator has the same."""
         taught = super()._model(mixture, training, settings)
         record = {name: value for name, value in taught.training.items() if name not in ("models", "cluster_scales")}
-        words = words_of(self.edits, self._feature_names())
+        words = words_of(self.edits, self._schema)
         student = {**self._student.record, "words": {str(feature): names for feature, names in words.items()}}
         return Model(
             self._student.mixture,
@@ -229,4 +231,5 @@ class RuleRegressor(DistributedRegressor):
             taught.target_name,
             taught.settings,
             {**record, "student": student},
+            taught.schema,
         )

@@ -29,8 +29,11 @@ def check_table(path: Path, columns: Columns, ranges: RangeScaling, policy: Poli
         within &= ((declared.low <= X) & (declared.high >= X)).all(axis=0)
         known = y[~np.isnan(y)]
         target_within &= bool(((known >= low) & (known <= high)).all())
-    answers = {"all columns are there, and are numbers": True}
-    answers |= {f"{name} is within its range": bool(fits) for name, fits in zip(columns.features, within, strict=True)}
+    answers = {"all columns are there, and are numbers or known levels": True}
+    answers |= {
+        f"{name} is within its range": bool(fits)
+        for name, fits in zip(columns.schema.feature_names, within, strict=True)
+    }
     answers[f"{columns.target} is within its range"] = target_within
     answers[f"at least {policy.min_rows} rows"] = shard.n_samples >= policy.min_rows
     answers[f"no labels, or at least {policy.min_labels}"] = not 0 < shard.n_labeled < policy.min_labels

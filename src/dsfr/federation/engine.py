@@ -11,7 +11,7 @@ import numpy as np
 from dsfr.engines import BaseEngine, EngineError
 from dsfr.engines.ledger import RoundTraffic
 from dsfr.engines.reduction import reduce_round
-from dsfr.federation.messages import LOAD, SAVE, Message
+from dsfr.federation.messages import LOAD, SAVE, Message, unsealed
 from dsfr.storage.bundles import Bundle, from_bytes, payload_bytes
 
 Ask: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
@@ -44,7 +44,7 @@ class FederationEngine(BaseEngine):
 
     def _run_round(self, task: str, verb: str, broadcast: Bundle) -> list[Bundle]:
         found = self._answers(task, broadcast, self._about if self._number == 0 else {})
-        contributions = [from_bytes(found[name]) for name in self.agents]
+        contributions = [_contribution(name, found[name]) for name in self.agents]
         sent = np.array([payload_bytes(part) for part in contributions], dtype=np.int64)
         received = np.full(self.n_agents, payload_bytes(broadcast), dtype=np.int64)
         self.ledger.entry(task, verb).count_rounds(RoundTraffic.to_coordinator(received, sent))
@@ -70,6 +70,13 @@ class FederationEngine(BaseEngine):
     def load_memories(self, path_of: Callable[[str], Path]) -> None:
         """Let every owner load the memory that it saved then."""
         self._answers(LOAD, {}, {"number": _number(path_of(self.agents[0]))})
+
+
+def _contribution(name: str, data: bytes) -> Bundle:
+    try:
+        return from_bytes(unsealed(data))
+    except ValueError as error:
+        raise EngineError(f"{name} answered with something else than a bundle of arrays: {error}") from None
 
 
 def _number(path: Path) -> int:

@@ -8,14 +8,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from dsfr.disclosure import protect
+from dsfr.disclosure import Policy, protect
 from dsfr.engines.checkpoint.engine import with_checkpoint
 from dsfr.federation.engine import Ask, FederationEngine
 from dsfr.federation.owner_site import plan_digest
 from dsfr.federation.roster import Roster
 from dsfr.io.agent_files import Columns
 from dsfr.model.model import Model
-from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
+from dsfr.pipeline.options import FitOptions, declare_ranges, keep_to_sums, make_estimator
 from dsfr.training import RangeScaling, Settings
 
 SAVE_EVERY = 10
@@ -24,10 +24,32 @@ SAVE_EVERY = 10
 
 def fit_plan(options: FitOptions, features: tuple[str, ...], ranges: RangeScaling) -> dict[str, Any]:
     """All that a fit asks for, as owners are told before they agree to it."""
-    columns = Columns(features=features, target=options.target, exact=False, delimiter=options.delimiter)
+    columns = declared_columns(options, features)
     chosen = {name: value for name, value in asdict(options).items() if value not in (None, ())}
     declared = {"lower": list(ranges.lower), "upper": list(ranges.upper), "target_range": list(ranges.target_range)}
     return {"columns": columns.to_json(), "options": chosen, "ranges": declared}
+
+
+def declared_columns(options: FitOptions, features: tuple[str, ...]) -> Columns:
+    """The columns of a fit; levels of categories are declared, because nobody counts the rows of others.
+
+    Raises
+    ------
+    ValueError
+        If levels of a category are not declared.
+    """
+    categories = {name: levels for name, levels in options.categories.items() if levels is not None}
+    undeclared = [name for name in options.categories if name not in categories]
+    if undeclared:
+        raise ValueError(f"--category {undeclared[0]} must declare its levels: --category COL=LEVEL,LEVEL")
+    return Columns(
+        features=features,
+        target=options.target,
+        exact=False,
+        delimiter=options.delimiter or ",",
+        decimal=options.decimal or ".",
+        categories=categories,
+    )
 
 
 def federated_fit(plan: Mapping[str, Any], roster: Roster, ask: Ask, run: str, checkpoints: Path) -> Model:
@@ -35,13 +57,14 @@ def federated_fit(plan: Mapping[str, Any], roster: Roster, ask: Ask, run: str, c
     columns = Columns.from_json(plan["columns"])
     estimator = make_estimator(FitOptions(**plan["options"]), None)
     declare_ranges(estimator, RangeScaling(**plan["ranges"]))
+    keep_to_sums(estimator, Policy().max_weights_per_label)
     folder = checkpoints / plan_digest(plan)
 
     def make_engine(settings: Settings) -> Any:
         owners = protect(FederationEngine(list(roster.fingerprints), ask, run, plan), policy=True, masked=True)
         return with_checkpoint(owners, folder, dict(plan), resume=True, every=SAVE_EVERY)
 
-    estimator.fit_over(make_engine, columns.features, columns.target)
+    estimator.fit_over(make_engine, columns.schema, columns.target)
     shutil.rmtree(folder, ignore_errors=True)
     model: Model = estimator.model_
     about = {"roster": dict(roster.fingerprints), "plan": plan_digest(plan), "masked": True}

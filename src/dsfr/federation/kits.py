@@ -12,6 +12,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from dsfr.storage.lock import FileLock
+
 MODULE = "dsfr.federation.nvflare_components"
 KINDS = {"site": {"type": "client"}, "coordinator": {"type": "server"}, "lead": {"type": "admin", "role": "lead"}}
 """Participants by our name for them."""
@@ -171,6 +173,7 @@ def daemon_command(kit: Path) -> list[str]:
 def run_daemon(kit: Path) -> int:
     """Run a kit's server or client until it ends or is interrupted; nothing of it stays behind."""
     os.umask(0o077)
+    lock = used_by_one(kit)
     process = subprocess.Popen(daemon_command(kit), cwd=kit, start_new_session=True)
     try:
         return process.wait()
@@ -178,6 +181,21 @@ def run_daemon(kit: Path) -> int:
         return 130
     finally:
         stop_group(process)
+        del lock
+
+
+def used_by_one(kit: Path) -> FileLock:
+    """A lock of a kit: NVFlare lets a second login with the same kit end the first without a word.
+
+    Raises
+    ------
+    ValueError
+        If another process uses it. A copy of the kit is not noticed.
+    """
+    lock = FileLock(kit / "local" / "lock")
+    if not lock.acquired:
+        raise ValueError(f"another process uses the kit {kit}: end it first, or make a kit for each")
+    return lock
 
 
 def stop_group(process: subprocess.Popen[Any], seconds: float = 10.0) -> None:

@@ -5,13 +5,40 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
-from dsfr.storage.bundles import Bundle, from_bytes, read_metadata, to_bytes
+from dsfr.storage.bundles import MAX_BYTES, MAX_HEADER_BYTES, Bundle, from_bytes, read_metadata, to_bytes
 
 SAVE, LOAD = "save_memory", "load_memory"
 """Requests about an owner's own memory, for a fit that can be resumed."""
 MOST_ROUNDS = 10**9
+
+
+DIGEST_BYTES = 32
+
+
+def sealed(data: bytes) -> bytes:
+    """Bytes with their digest before them. Nobody is kept from making one: it is there to notice damage."""
+    return sha256(data).digest() + data
+
+
+def unsealed(data: bytes) -> bytes:
+    """The bytes that were sealed.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged or too long.
+    """
+    if not isinstance(data, bytes):
+        raise ValueError(f"a message is bytes, and not {type(data).__name__}")
+    if len(data) > MAX_BYTES + MAX_HEADER_BYTES:
+        raise ValueError(f"a message of {len(data)} bytes is too long")
+    digest, rest = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+    if sha256(rest).digest() != digest:
+        raise ValueError("a message is damaged: its digest does not fit")
+    return rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +57,7 @@ class Message:
     def to_bytes(self) -> bytes:
         """The message as bytes."""
         texts = {"run": self.run, "number": str(self.number), "task": self.task}
-        return to_bytes(self.broadcast, texts | {"about": json.dumps(dict(self.about), sort_keys=True)})
+        return sealed(to_bytes(self.broadcast, texts | {"about": json.dumps(dict(self.about), sort_keys=True)}))
 
     @classmethod
     def of(cls, data: bytes) -> Message:
@@ -41,9 +68,8 @@ class Message:
         ValueError
             If they are no message.
         """
-        if not isinstance(data, bytes):
-            raise ValueError(f"a message is bytes, and not {type(data).__name__}")
-        broadcast, texts = from_bytes(data), read_metadata(data)
+        body = unsealed(data)
+        broadcast, texts = from_bytes(body), read_metadata(body)
         if set(texts) != {"run", "number", "task", "about"} or not texts["number"].isdigit():
             raise ValueError(f"a message has run, number, task and about, and not {sorted(texts)}")
         about = json.loads(texts["about"])

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dsfr.engines import EngineError
+from dsfr.engines import EngineError, RefusedError
 from dsfr.federation.fit import federated_fit
 from dsfr.federation.owner_site import OwnerSite
 from dsfr.federation.roster import Roster
-from dsfr.storage.bundles import MAX_BYTES
 
 try:
     from nvflare.apis.controller_spec import Task
@@ -60,7 +59,7 @@ class FitExecutor(Executor):  # type: ignore[misc]
             return Shareable({"data": self._site.answer(request.get("data", b""))})
         except Exception as error:  # anything: NVFlare would send a trace of it
             text = str(error) if isinstance(error, EngineError) else f"{type(error).__name__} at this owner"
-            return Shareable({"error": text})
+            return Shareable({"error": text, "is_refusal": isinstance(error, RefusedError)})
 
 
 class FitController(Controller):  # type: ignore[misc]
@@ -130,10 +129,9 @@ def _has_answered(reply: Any) -> bool:
 
 def _data_of(name: str, reply: Any) -> bytes:
     if "error" in reply:
-        raise EngineError(f"{name} refuses: {str(reply['error'])[:1000]}")
-    data = reply["data"]
-    if not isinstance(data, bytes) or len(data) > MAX_BYTES:
-        raise EngineError(f"{name} answered with something else than a bundle of arrays")
+        kind = RefusedError if reply.get("is_refusal") is True else EngineError
+        raise kind(f"{name} refuses: {str(reply['error'])[:1000]}")
+    data: bytes = reply["data"]
     return data
 
 

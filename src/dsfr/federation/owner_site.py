@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dsfr.disclosure import Policy, PolicyError, protected_tasks
-from dsfr.disclosure.owner import STATE
+from dsfr.disclosure.owner import DECLARE, STATE
 from dsfr.engines import EngineError
 from dsfr.engines.agent import Agent
 from dsfr.engines.checkpoint.memory import read_memory, write_memory
 from dsfr.federation.journal import AuditJournal
-from dsfr.federation.messages import LOAD, SAVE, Message
+from dsfr.federation.messages import LOAD, SAVE, Message, sealed
 from dsfr.federation.roster import Roster, SiteIdentity
 from dsfr.io.agent_files import Columns, read_shard
 from dsfr.storage.atomic import replacing
@@ -64,7 +64,9 @@ class OwnerSite:
         self._identity = SiteIdentity(self.name, startup / "client.crt", startup / "client.key", roster)
         self.journal = AuditJournal(kit / "local" / "journal.jsonl")
         self._agent: Agent | None = None
-        self._run, self._fit, self._number, self._answered = "", "", 0, (b"", b"")
+        self._run, self._fit, self._answered = "", "", (b"", b"")
+        self._number = self._refused = 0
+        self._ranges: Mapping[str, Any] = {}
 
     @property
     def name(self) -> str:
@@ -83,9 +85,10 @@ class OwnerSite:
             message = Message.of(data)
             if data == self._answered[0] and data:
                 return self._answered[1]  # the answer was lost on its way
-            answer = to_bytes(self._checked_answer(message))
+            answer = sealed(to_bytes(self._checked_answer(message)))
         except (EngineError, ValueError, OSError) as error:
-            self.journal.append("refused", reason=str(error)[:500])
+            self._refused += 1
+            self.journal.append("refused", run=self._run, reason=str(error)[:500])
             kind = error if isinstance(error, EngineError) else EngineError(f"agent {self.name!r}: {error}")
             raise kind from None
         self._answered = data, answer
@@ -96,9 +99,15 @@ class OwnerSite:
             self._begin(message)
         if message.run != self._run or self._agent is None:
             raise PolicyError(f"run {message.run!r} is not the one that was begun here")
+        if self._refused >= self._policy.max_refusals:
+            raise EngineError(
+                f"policy rule 'refusals': {self._refused} questions of this fit were refused, and max_refusals is "
+                f"{self._policy.max_refusals}: it has ended here"
+            )
         if message.number != self._number + 1:
             raise PolicyError(f"question {message.number} does not follow question {self._number} of this run")
         self._number = message.number
+        self._check_ranges(message)
         if message.task in (SAVE, LOAD):
             return self._remember(message)
         contribution = self._agent.run(message.task, message.broadcast)
@@ -108,6 +117,15 @@ class OwnerSite:
             "sent", run=self._run, number=message.number, task=message.task, arrays=about, bytes=size, digest=digest
         )
         return contribution
+
+    def _check_ranges(self, message: Message) -> None:
+        """Refuse other ranges than those of the plan: rules are about the grid of declared ranges."""
+        if message.task != DECLARE:
+            return
+        for name, planned in (("low", "lower"), ("high", "upper")):
+            asked = message.broadcast.get(name)
+            if asked is None or asked.tolist() != list(self._ranges[planned]):
+                raise PolicyError(f"{name!r} has other ranges than the plan of the fit, which declares {planned!r}")
 
     def _begin(self, message: Message) -> None:
         """Admit a fit: its columns, the consent to it, and the number of fits before it."""
@@ -130,7 +148,8 @@ class OwnerSite:
         )
         tasks = protected_tasks(TASKS, policy=self._policy, masked=True, identity=self._identity)
         self._agent = Agent(self.name, shard, tasks, serialize=True)
-        self._run, self._number = message.run, 0
+        self._run, self._number, self._refused = message.run, 0, 0
+        self._ranges = about["ranges"]
 
     def _check_consent(self, about: Mapping[str, Any]) -> None:
         """Refuse a fit that the owner has not agreed to; the journal then shows the plan."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -81,8 +82,12 @@ def _check_signature(statement: Statement, fingerprint: str) -> None:
     data, signature = statement.signature[LENGTH : LENGTH + length], statement.signature[LENGTH + length :]
     if sha256(data).hexdigest() != fingerprint:
         raise ValueError(f"the certificate of {statement.name!r} is not that of the roster")
+    certificate, now = load_der_x509_certificate(data), datetime.now(UTC)
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        until = certificate.not_valid_after_utc.date()
+        raise ValueError(f"the certificate of {statement.name!r} has expired, or is not valid yet: it ends on {until}")
     try:
-        public = load_der_x509_certificate(data).public_key()
+        public = certificate.public_key()
         public.verify(signature, statement.signed, _padding(), SHA256())  # type: ignore[union-attr, call-arg, arg-type]
     except InvalidSignature:
         raise ValueError(f"the statement of {statement.name!r} was not signed by its certificate") from None

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +16,7 @@ from dsfr.io.files import column_names, find_files
 from dsfr.io.formats import endings
 from dsfr.io.scanning import Scan
 from dsfr.io.stamp import Stamp, check_stamp, stamp_of
+from dsfr.model.schema import Schema
 from dsfr.training import Shard
 from dsfr.training.rows import Batch
 from dsfr.training.shard import agent_key
@@ -37,6 +38,14 @@ class Columns:
     labeled_only: bool = False
     """Whether unlabelled rows are left out, for methods that cannot learn from them."""
     delimiter: str = ","
+    decimal: str = "."
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Levels of the features that are categories, the same at all agents."""
+
+    @property
+    def schema(self) -> Schema:
+        """The features as columns of numbers and categories."""
+        return Schema.of(self.features, self.categories)
 
     def to_json(self) -> str:
         """The columns as text that another process can read."""
@@ -106,7 +115,7 @@ def read_movable(name: str, path: str, most_bytes: float, *, columns: Columns) -
     with _naming(file):
         stamp, rows = stamp_of(file), _scan(file, columns)
         n_rows = rows.count_rows()
-        if not n_rows or n_rows * (len(columns.features) + 1) * 8 <= most_bytes:
+        if not n_rows or n_rows * (len(columns.schema.features) + 1) * 8 <= most_bytes:
             return read_shard(name, file, columns, memory_bytes=sys.maxsize)
         n_labeled = rows.count_labels()
         passed = FileRows(rows, n_labeled if columns.labeled_only else n_rows, n_labeled, stamp)
@@ -150,10 +159,11 @@ def _scan(path: Path, columns: Columns) -> Scan:
     return Scan(
         files=(path,),
         column_names=tuple(names),
-        feature_names=columns.features,
+        schema=columns.schema,
         target=columns.target,
         agent_column=None,
         delimiter=columns.delimiter,
+        decimal=columns.decimal,
         labeled_only=columns.labeled_only,
     )
 
@@ -164,6 +174,18 @@ def _agent_name(path: Path) -> str:
         if name.lower().endswith(ending):
             return name[: -len(ending)] or name
     return name
+
+
+def check_agent_file(path: Path, columns: Columns) -> None:
+    """Refuse a file that lacks a column, or has others where it may not.
+
+    Raises
+    ------
+    TableError
+        Naming file and columns.
+    """
+    with _naming(path):
+        _check_columns(column_names(path, columns.delimiter), columns)
 
 
 def _check_columns(names: Sequence[str], columns: Columns) -> None:

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsfr.core.arrays import Array
+from dsfr.model.schema import BOOLEAN, MISSING, Column, Schema, codes_of
 
 Table: TypeAlias = Any
 """A `pyarrow.Table`; pyarrow has no type hints of its own."""
 
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-_MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A")
 
 
 class TableError(ValueError):
@@ -28,10 +28,11 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Origin of a batch of rows, for messages: its file, if there are several, and the number of rows before it."""
+    """Origin of a batch of rows: its file, if there are several, the number of rows before it, and its decimal mark."""
 
     file: str = ""
     rows_before: int = 0
+    decimal: str = "."
 
     def row(self, index: int) -> str:
         """The row with this index, counted from 1.
@@ -67,9 +68,11 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False, origin: Ori
         Naming the first value that is no finite number, or the number of missing ones where none may be.
     """
     column = _require(table, name)
-    if any(is_kind(column.type) for is_kind in _TEXT):
-        values = _parse(pc.cast(column, pa.string()), name, origin)
-    elif any(is_kind(column.type) for is_kind in _NUMBERS):
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    if is_text(column.type):
+        values = _parse(texts(column), name, origin)
+    elif is_number(column.type):
         values = _as_float(column)
     else:
         raise TableError(
@@ -101,13 +104,56 @@ def labels(table: Table, name: str, origin: Origin = Origin()) -> np.ndarray[Any
     return np.asarray(texts, dtype=np.str_)
 
 
-def matrix(table: Table, names: Sequence[str], origin: Origin = Origin()) -> Array:  # noqa: B008
-    """Columns side by side, NaN where values are missing; shape (n, number of names)."""
+def matrix(
+    table: Table,
+    schema: Schema,
+    origin: Origin = Origin(),  # noqa: B008
+    *,
+    allow_missing: bool = True,
+) -> Array:
+    """The features of the columns side by side, NaN where values are missing; shape (n, features)."""
     present = set(table.column_names)
-    missing = [name for name in names if name not in present]
+    missing = [name for name in schema.names if name not in present]
     if missing:
         raise TableError(f"the table lacks the column(s) {', '.join(missing)}; it has {listed(table.column_names)}")
-    return np.column_stack([numbers(table, name, allow_missing=True, origin=origin) for name in names])
+
+    def column_of(column: Column) -> Array:
+        if column.levels is None:
+            return numbers(table, column.name, allow_missing=allow_missing, origin=origin)
+        return codes(table, column, allow_missing=allow_missing, origin=origin)
+
+    return schema.encode(column_of, table.num_rows)
+
+
+def codes(table: Table, column: Column, *, allow_missing: bool, origin: Origin = Origin()) -> Array:  # noqa: B008
+    """Numbers of the levels of a category, NaN where a level is missing or unknown.
+
+    Raises
+    ------
+    TableError
+        Naming the first value without a level, where none may be missing.
+    """
+    encoded = pc.dictionary_encode(texts(_require(table, column.name))).combine_chunks()
+    known = np.append(codes_of(encoded.dictionary.to_pylist(), column), np.nan)
+    values: Array = known[pc.fill_null(encoded.indices, len(known) - 1).to_numpy(zero_copy_only=False)]
+    unknown = np.flatnonzero(np.isnan(values))
+    if len(unknown) and not allow_missing:
+        value = table.column(column.name)[int(unknown[0])].as_py()
+        raise TableError(
+            f"column {column.name!r} has {len(unknown)} row(s) without a known level, the first is {value!r} in "
+            f"{origin.row(int(unknown[0]))}: correct or drop them; known are {listed(column.levels or (), 5)}"
+        )
+    return values
+
+
+def texts(column: Any) -> Any:
+    """A column of any type as trimmed text, null where missing; whole numbers without a decimal point."""
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        return pc.if_else(column, BOOLEAN[1], BOOLEAN[0])
+    trimmed = pc.utf8_trim_whitespace(pc.cast(column, pa.string()))
+    return pc.if_else(pc.is_in(trimmed, value_set=pa.array(MISSING)), None, trimmed)
 
 
 def _require(table: Table, name: str) -> Any:
@@ -116,13 +162,27 @@ def _require(table: Table, name: str) -> Any:
     return table.column(name)
 
 
-def _parse(column: Any, name: str, origin: Origin) -> Array:
-    trimmed = pc.utf8_trim_whitespace(column)
-    known = pc.if_else(pc.is_in(trimmed, value_set=pa.array(_MISSING)), None, trimmed)
+def is_text(kind: Any) -> bool:
+    """Whether a type of Arrow is text."""
+    return any(is_kind(kind) for is_kind in _TEXT)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type of Arrow is numbers, or booleans, which count as 0 and 1."""
+    return any(is_kind(kind) for is_kind in _NUMBERS)
+
+
+def with_point(known: Any, decimal: str) -> Any:
+    """Texts of numbers, with a decimal point in place of another mark."""
+    return known if decimal == "." else pc.replace_substring(known, decimal, ".", max_replacements=1)
+
+
+def _parse(known: Any, name: str, origin: Origin) -> Array:
+    pointed = with_point(known, origin.decimal)
     try:
-        return _as_float(known)
+        return _as_float(pointed)
     except pa.ArrowInvalid:
-        raise TableError(_first_text(known, name, origin)) from None
+        raise TableError(_first_text(pointed, name, origin)) from None
 
 
 def _as_float(column: Any) -> Array:
@@ -138,6 +198,6 @@ def _first_text(column: Any, name: str, origin: Origin) -> str:
         except pa.ArrowInvalid:
             remedy = "Correct it, encode the column as numbers, or train without it (--ignore)"
             if re.fullmatch(r"[-+]?\d+,\d+", value):
-                remedy = "Write decimals with a point"
+                remedy = "If its decimals have a comma: --decimal ,"
             return f"column {name!r} has text where a number is needed: {value!r} in {origin.row(row)}. {remedy}"
     raise AssertionError("a column that cannot be cast has a value that cannot")

@@ -18,11 +18,16 @@ from dsfr.engines import BaseEngine
 from dsfr.engines.dask.cluster import cluster_client, import_dask
 from dsfr.engines.dask.engine import DaskEngine
 from dsfr.engines.dask.worker import LazyShard
+from dsfr.model.frames import REMEDY, encode_frame, frame_columns, kind_of, levels_of
+from dsfr.model.kinds import ColumnSurvey, Verdict, number_verdict, settle
+from dsfr.model.schema import Schema, level_text
 from dsfr.training import TASKS
 from dsfr.training.rows import ArrayRows
 from dsfr.training.shard import Shard, agent_key
 
 _TARGET, _WEIGHT = "dsfr target", "dsfr weight"
+FIRST_ROWS = 2**16
+"""Rows of the first partition by which identifiers are found."""
 
 
 def is_lazy(X: Any) -> bool:
@@ -30,8 +35,8 @@ def is_lazy(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
 
 
-def lazy_shards(X: Any, y: Any, n_agents: int, weights: Any = None) -> dict[str, Any]:
-    """Lazy shards of the agents: one agent per partition, or neighbouring partitions grouped into ``n_agents``.
+def lazy_shards(X: Any, y: Any, n_agents: int, weights: Any = None) -> tuple[Schema, dict[str, Any]]:
+    """Columns, and lazy shards of the agents: one per partition, or partitions grouped into ``n_agents``.
 
     ``weights`` of the labels are a dask series, or None.
 
@@ -56,11 +61,40 @@ def lazy_shards(X: Any, y: Any, n_agents: int, weights: Any = None) -> dict[str,
         raise ValueError(
             f"n_agents={n_agents} but there are {X.npartitions} partitions: an agent needs at least one of its own"
         )
+    schema = lazy_schema(X)
     parts = _partitions(X, y, weights)
     groups = np.array_split(np.arange(len(parts)), len(parts) if n_agents == 1 else n_agents)
-    names = [str(name) for name in X.columns]
     recipe = _recipes(parts)
-    return {str(number): recipe(str(number), [parts[i] for i in group], names) for number, group in enumerate(groups)}
+    agents = enumerate(groups)
+    return schema, {str(number): recipe(str(number), [parts[i] for i in group], schema) for number, group in agents}
+
+
+def lazy_schema(X: Any) -> Schema:
+    """The columns that can be learnt from; values of columns that are no numbers are counted on the workers.
+
+    Raises
+    ------
+    ValueError
+        Naming all columns that cannot be used, each with what to do about it.
+    """
+    verdicts = {
+        name: _verdict(name, X[original]) for name, original in zip(frame_columns(X._meta), X.columns, strict=True)
+    }
+    schema = Schema(settle(verdicts, REMEDY))
+    schema.check()
+    return schema
+
+
+def _verdict(name: str, column: Any) -> Verdict:
+    kind = kind_of(column.dtype)
+    if kind == "numbers":
+        return number_verdict(name, column.head(FIRST_ROWS, npartitions=1).to_numpy(np.float64, na_value=np.nan))
+    if kind == "dates":
+        return ColumnSurvey(name, holds="holds dates").verdict()
+    is_category = str(column.dtype) == "category"
+    survey = ColumnSurvey(name, levels_of(column._meta) if is_category else (), is_category)
+    survey.add({level_text(value): int(count) for value, count in column.value_counts(split_out=1).compute().items()})
+    return survey.verdict()
 
 
 def mean_weight(y: Any, weights: Any, client: Any = None) -> float:
@@ -82,7 +116,7 @@ def _partitions(X: Any, y: Any, weights: Any) -> list[Any]:
     return list(rows.simplify().to_delayed(optimize_graph=False))
 
 
-def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str]], Any]:
+def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Schema], Any]:
     """A function that makes the recipe of a shard: one task, unless partitions are in memory or share tasks."""
     dask, distributed = import_dask()
     from dask.optimization import cull
@@ -92,23 +126,26 @@ def _recipes(parts: Sequence[Any]) -> Callable[[str, Sequence[Any], Sequence[str
     shared = sum(map(len, needed.values())) > len(set().union(*needed.values()))
     if shared or distributed.futures_of(parts):
         made = dask.delayed(make_shard)
-        return lambda name, own, names: made(name, list(own), names)
+        return lambda name, own, schema: made(name, list(own), schema)
 
-    def recipe(name: str, own: Sequence[Any], names: Sequence[str]) -> LazyShard:
+    def recipe(name: str, own: Sequence[Any], schema: Schema) -> LazyShard:
         tasks = {key: task for part in own for key, task in needed[part.key].items()}
-        return LazyShard(compute_shard, name, tasks, [part.key for part in own], names)
+        return LazyShard(compute_shard, name, tasks, [part.key for part in own], schema)
 
     return recipe
 
 
 @contextmanager
-def lazy_engine(shards: dict[str, Any], client: Any = None, policy: Policy | None = None) -> Iterator[BaseEngine]:
+def lazy_engine(
+    shards: dict[str, Any], client: Any = None, policy: Policy | None = None, *, masked: bool = False
+) -> Iterator[BaseEngine]:
     """An engine over recipes, on the cluster of this or the default client, or on a temporary one of this machine."""
     _, distributed = import_dask()
 
     def engine(client: Any) -> BaseEngine:
-        tasks = TASKS if policy is None else protected_tasks(TASKS, policy=policy)
-        return protect(DaskEngine(client, shards, tasks), policy=policy is not None, masked=False)
+        is_protected = policy is not None or masked
+        tasks = protected_tasks(TASKS, policy=policy, masked=masked) if is_protected else TASKS
+        return protect(DaskEngine(client, shards, tasks), policy=policy is not None, masked=masked)
 
     if client is not None:
         yield engine(client)
@@ -134,14 +171,14 @@ def _predict_frame(frame: Any, model: Any, X_std: Any = None) -> Any:
     return pd.Series(values, index=frame.index, name="prediction")
 
 
-def compute_shard(name: str, graph: Mapping[Any, Any], keys: Sequence[Any], names: Sequence[str]) -> Shard:
+def compute_shard(name: str, graph: Mapping[Any, Any], keys: Sequence[Any], schema: Schema) -> Shard:
     """The rows of an agent, from the tasks of its partitions, all run within one task of dask.
 
     Separate tasks would leave intermediate results in the memory of workers that dask may have paused.
     """
     from dask.local import get_sync
 
-    return make_shard(name, get_sync(dict(graph), list(keys)), names)
+    return make_shard(name, get_sync(dict(graph), list(keys)), schema)
 
 
 def with_target(X: Any, y: Any, weights: Any = None) -> Any:
@@ -159,15 +196,18 @@ def with_target(X: Any, y: Any, weights: Any = None) -> Any:
     return X
 
 
-def make_shard(name: str, parts: Sequence[Any], names: Sequence[str]) -> Shard:
+def make_shard(name: str, parts: Sequence[Any], schema: Schema) -> Shard:
     """The rows of an agent, checked."""
-    n_rows = [len(part) for part in parts]
+    names, n_rows = schema.feature_names, [len(part) for part in parts]
     X, y = np.empty((sum(n_rows), len(names))), np.empty(sum(n_rows))
     for part, end in zip(parts, np.cumsum(n_rows), strict=True):
+        place = 0
         # Column by column: converting the whole frame would make another copy.
-        for j in range(len(names)):
-            X[end - len(part) : end, j] = part.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
-        y[end - len(part) : end] = part.iloc[:, len(names)]
+        for column in schema.columns:
+            next_place = place + len(column.features)
+            X[end - len(part) : end, place:next_place] = encode_frame(part, Schema((column,)))
+            place = next_place
+        y[end - len(part) : end] = part[_TARGET]
     counts = [int(np.count_nonzero(np.isinf(X[:, j]))) for j in range(len(names))]
     if any(counts):
         bad = [f"{feature} ({count} rows)" for feature, count in zip(names, counts, strict=True) if count]

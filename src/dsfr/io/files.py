@@ -18,6 +18,7 @@ import pyarrow as pa
 from dsfr.core.explain.words import one_line
 from dsfr.io.columns import Table, TableError, listed, repeated_names
 from dsfr.io.formats import endings, format_of
+from dsfr.io.formats.csv import Csv, sniff
 from dsfr.io.stamp import unchanged
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
@@ -61,6 +62,23 @@ def column_names(path: Path, delimiter: str) -> list[str]:
     if repeated:
         raise TableError(f"{path} has several columns named {listed(repeated)}: rename them")
     return names
+
+
+def dialect_of(path: Path, delimiter: str | None, decimal: str | None) -> tuple[str, str]:
+    """Separator and decimal mark of a file: what is given, and else what its first lines look like.
+
+    Raises
+    ------
+    TableError
+        If the file is no text, or the decimal mark is neither a point nor a comma.
+    """
+    if decimal not in (None, ".", ","):
+        raise TableError(f"decimal={decimal!r} must be '.' or ','")
+    guessed = (",", ".")
+    if (delimiter is None or decimal is None) and path.is_file() and isinstance(format_of(path), Csv):
+        with reading_errors(path):
+            guessed = sniff(path, delimiter)
+    return delimiter or guessed[0], decimal or guessed[1]
 
 
 def read_batches(path: Path, names: Sequence[str], delimiter: str) -> Iterator[Table]:

@@ -14,9 +14,11 @@ from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
 from dsfr.io.agent_rows import AgentRows
 from dsfr.io.columns import Origin, Table, TableError, labels, listed, matrix, numbers
-from dsfr.io.files import Paths, column_names, count_rows, find_files, read_batches
+from dsfr.io.files import Paths, column_names, count_rows, dialect_of, find_files, read_batches
+from dsfr.io.survey import Categories, Source, find_schema
 from dsfr.model.inputs import as_noise
 from dsfr.model.model import Model
+from dsfr.model.schema import Schema
 from dsfr.training.labels import kept_labels
 from dsfr.training.shard import Shard, agent_key, distinct_names
 from dsfr.training.split import SPLIT_ROWS, check_split, split_block
@@ -39,10 +41,12 @@ class Scan:
 
     files: tuple[Path, ...]
     column_names: tuple[str, ...]
-    feature_names: tuple[str, ...]
+    schema: Schema
+    """Columns to learn from."""
     target: str | None
     agent_column: str | None
     delimiter: str = ","
+    decimal: str = "."
     kept_labels: IntArray | None = None
     """Numbers of the labels to use, sorted, counted over labelled rows from 0; None uses all."""
     labeled_only: bool = False
@@ -57,7 +61,7 @@ class Scan:
         for file in self.files:
             n_before, shown = 0, file.name if len(self.files) > 1 else ""
             for table in read_batches(file, names, self.delimiter):
-                yield Origin(shown, n_before), table
+                yield Origin(shown, n_before, self.decimal), table
                 n_before += table.num_rows
                 if self.on_rows is not None:
                     self.on_rows(table.num_rows)
@@ -72,15 +76,20 @@ class Scan:
         """
         return _regrouped(self._pieces(), SPLIT_ROWS)
 
-    def features(self, names: Sequence[str]) -> Iterator[Array]:
-        """The named columns as numbers, batch by batch."""
-        for origin, table in self.tables(_checked(self, names)):
-            yield matrix(table, names, origin)
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.schema.feature_names
+
+    def features(self, schema: Schema) -> Iterator[Array]:
+        """The features of columns, found by name, batch by batch."""
+        for origin, table in self.tables(_checked(self, schema.names)):
+            yield matrix(table, schema, origin)
 
     def predictions(self, model: Model, X_std: Any = None) -> Iterator[Array]:
         """A model's predictions, batch by batch; features are found by name. ``X_std`` is as in `Model.predict`."""
         n_rows = self.count_rows()
-        for X in self.features(model.feature_names):
+        for X in self.features(model.columns):
             noise = as_noise(X_std, X, model.feature_names)
             yield model.predict_rows(X, noise, fast=worthwhile(n_rows))
 
@@ -132,10 +141,10 @@ class Scan:
         return {name: Shard(own, agent_key(name), worthwhile(n_rows)) for name, own in rows.items()}
 
     def _pieces(self) -> Iterator[Block]:
-        names = [*self.feature_names, self.target_name, *([self.agent_column] if self.agent_column else [])]
+        names = [*self.schema.names, self.target_name, *([self.agent_column] if self.agent_column else [])]
         n_labels = 0
         for origin, table in self.tables(names):
-            X = matrix(table, self.feature_names, origin)
+            X = matrix(table, self.schema, origin)
             y = numbers(table, self.target_name, allow_missing=True, origin=origin).copy()
             owners = None if self.agent_column is None else labels(table, self.agent_column, origin)
             known, hidden = np.flatnonzero(~np.isnan(y)), np.full_like(y, np.nan)
@@ -154,7 +163,9 @@ def scan(
     features: Sequence[str] | None = None,
     agent_column: str | None = None,
     ignore: Sequence[str] = (),
-    delimiter: str = ",",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    categories: Categories | None = None,
 ) -> Scan:
     """Rows in files that `SFRRegressor.fit` and ``predict`` read batch by batch, so that they need not fit into memory.
 
@@ -171,8 +182,14 @@ def scan(
         Column with the owner of every row.
     ignore : sequence of str, default=()
         Columns to leave out.
-    delimiter : str, default=","
-        Separator of CSV files.
+    delimiter : str, default=None
+        Separator of CSV files; None: guessed from the first lines of the first file, see the attribute ``delimiter``.
+    decimal : {".", ","}, default=None
+        Decimal mark of CSV files; None: guessed likewise.
+    categories : mapping, default=None
+        Levels of columns that are categories, ``{"region": ["north", "south"]}``; a level "other" stands for all that
+        is not named. None in the place of the levels: those that are found. Columns of text that are not declared are
+        categories of the levels that are found, if there are at most 20; levels of fewer than 5 rows are "other".
 
     Raises
     ------
@@ -180,6 +197,7 @@ def scan(
         If there is no file, or a file lacks a column.
     """
     files = find_files(paths)
+    delimiter, decimal = dialect_of(files[0], delimiter, decimal)
     every = column_names(files[0], delimiter)
     reserved = {target, agent_column, *ignore} - {None}
     unknown = [name for name in (*sorted(map(str, reserved)), *(features or ())) if name not in every]
@@ -190,11 +208,19 @@ def scan(
         raise TableError("features repeats a column, or names one that is the target, the agents or ignored")
     if not used:
         raise TableError("no feature column is left: the table needs at least one besides target and agent column")
-    made = Scan(tuple(files), tuple(every), tuple(used), target, agent_column, delimiter)
+    unknown = [name for name in categories or () if name not in used]
+    if unknown:
+        raise TableError(
+            f"categories has {listed(unknown)}, which is no column to learn from; these are {listed(used)}"
+        )
     needed = [*used, *(name for name in (target, agent_column) if name)]
     for file in files[1:]:
         _check_columns(file, needed, None if features else every, delimiter)
-    return made
+    schema = Schema.of(used)
+    if target is not None:  # without one, rows are predicted, and the model knows its columns
+        source = Source(tuple(files), tuple(used), delimiter, decimal)
+        schema = find_schema(source, categories or {}, explicit=features is not None)
+    return Scan(tuple(files), tuple(every), schema, target, agent_column, delimiter, decimal)
 
 
 def with_labels(rows: Scan, n_labels: int, rng: np.random.Generator) -> Scan:

@@ -17,6 +17,7 @@ from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import one_line, readable, signed
 from dsfr.core.prediction.link import Link, learnt_name
 from dsfr.core.prediction.mixture import Member
+from dsfr.model.schema import Column, Schema
 
 
 class Explanation(tuple[Rule, ...]):
@@ -75,6 +76,8 @@ class PredictionExplanation:
     row: Array
     feature_names: tuple[str, ...]
     target_name: str
+    schema: Schema
+    """Columns that the features are made of."""
     half_width: float | None = None
     """Half the width of the jackknife interval of nominal coverage `SHOWN_COVERAGE`, if the model has one.
 
@@ -82,6 +85,8 @@ class PredictionExplanation:
     """
     link: Link = field(default_factory=Link)
     """From the sum of all contributions to the prediction."""
+    n_shown: int | None = None
+    """Number of rules that the explanation of the model shows; they come first. None: all."""
 
     @property
     def prediction(self) -> float:
@@ -147,10 +152,7 @@ class PredictionExplanation:
         lines = [
             ("mean output", self.start, ""),
             *([("rules that fired", self.firing, self._fired())] if len(self.parts.strengths) else []),
-            *(
-                (one_line(name), part, f"{readable(value)}, typical is {readable(usual)}")
-                for name, part, value, usual in self._features()
-            ),
+            *((one_line(name), part, f"{value}, typical is {usual}") for name, part, value, usual in self._columns()),
             *self._pairs(),
             (one_line(learnt_name(self.target_name, self.link)), self.value, "= all of the above"),
         ]
@@ -180,10 +182,15 @@ class PredictionExplanation:
         low, high = (readable(float(end[0])) for end in ends)
         return [f"{SHOWN_COVERAGE:.0%} interval (jackknife): {low} to {high}"]
 
-    def _features(self) -> list[tuple[str, float, float, float]]:
-        """Name, contribution, value and typical value of every feature, the largest contribution first."""
-        columns = (self.feature_names, self.parts.by_feature.tolist(), self.row.tolist(), self.parts.reference.tolist())
-        return sorted(zip(*columns, strict=True), key=lambda entry: -abs(entry[1]))
+    def _columns(self) -> list[tuple[str, float, str, str]]:
+        """Name, contribution, value and typical value of every column, the largest contribution first."""
+        found, start = [], 0
+        for column in self.schema.columns:
+            own = slice(start, start + len(column.features))
+            start = own.stop
+            value, usual = (_shown_value(column, row[own]) for row in (self.row, self.parts.reference))
+            found.append((column.name, float(self.parts.by_feature[own].sum()), value, usual))
+        return sorted(found, key=lambda entry: -abs(entry[1]))
 
     def _pairs(self) -> list[tuple[str, float, str]]:
         """Name, contribution and remark of the pairs with the largest contributions, and of all others together."""
@@ -195,7 +202,8 @@ class PredictionExplanation:
         return [*shown, *([(f"{len(rest)} other pairs", float(sum(rest)), "together")] if rest else [])]
 
     def _fired(self) -> str:
-        order = np.argsort(-self.parts.strengths, kind="stable")[:MOST_FIRED]
+        shown = self.parts.strengths[: self.n_shown]
+        order = np.argsort(-shown, kind="stable")[:MOST_FIRED]
         named = [
             f"rule {k + 1}: {self.parts.strengths[k]:.0%}" for k in order if self.parts.strengths[k] >= SHOWN_STRENGTH
         ]
@@ -211,6 +219,13 @@ SHOWN_STRENGTH = 0.005
 
 SHOWN_COVERAGE = 0.9
 """Coverage of the interval in the text of a prediction."""
+
+
+def _shown_value(column: Column, values: Array) -> str:
+    """The value of a column in words: a number, or its likeliest level."""
+    if column.levels is None:
+        return readable(float(values[0]))
+    return column.likeliest(values)
 
 
 def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], members: Sequence[Member]) -> list[float]:
@@ -231,20 +246,23 @@ def width_scales(settings: Mapping[str, Any], training: Mapping[str, Any], membe
 
 def explain_structure(
     structure: Structure,
-    feature_names: Sequence[str],
+    schema: Schema,
     target_name: str,
     rows: Array | None,
     notes: Sequence[str] = (),
     *,
     all_models: bool,
+    row_names: Sequence[Any] | None = None,
 ) -> Explanation:
     """Rules and effects in words that refer to the distribution of given rows, or else of rows drawn from the model."""
+    names, indicators = schema.feature_names, schema.indicators
     base, effects = structure.rules, structure.effects
     are_data = rows is not None and len(rows) > 0
     shown = base if base is None or all_models else base.strongest
     among = rows if rows is not None and are_data else (shown or structure).synthetic_rows()
-    rules = () if shown is None else explain(shown, feature_names, target_name, among, are_data=are_data)
-    return Explanation(rules, None if effects is None else explain_effects(effects, feature_names, among), notes)
+    words: dict[str, Any] = {"are_data": are_data, "row_names": row_names, "indicators": indicators}
+    rules = () if shown is None else explain(shown, names, target_name, among, **words)
+    return Explanation(rules, None if effects is None else explain_effects(effects, names, among, indicators), notes)
 
 
 def data_frame(records: Iterable[dict[str, Any]]) -> Any:

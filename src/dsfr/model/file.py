@@ -23,6 +23,7 @@ from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.scaling.affine import Ranges
 from dsfr.model.record import check_record, check_student, check_width_scale
+from dsfr.model.schema import Schema
 from dsfr.storage.atomic import replacing
 from dsfr.storage.bundles import MAX_BYTES, Bundle, BundleError, from_bytes, read_metadata, to_bytes
 
@@ -283,9 +284,18 @@ def _checked_metadata(text: str) -> dict[str, Any]:
     try:
         check_width_scale(metadata["settings"])
         check_record(metadata["training"])
+        _check_columns(metadata)
     except ValueError as error:
         raise ModelFileError(str(error)) from None
     return metadata
+
+
+def _check_columns(metadata: Mapping[str, Any]) -> None:
+    """Refuse columns that do not make the features of the model."""
+    if "columns" not in metadata:
+        return
+    if list(Schema.from_json(metadata["columns"]).feature_names) != metadata["feature_names"]:
+        raise ValueError("its columns do not make its features")
 
 
 def _finite(text: str) -> float:

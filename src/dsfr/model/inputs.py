@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
+from dsfr.model.frames import encode_frame
+
+if TYPE_CHECKING:
+    from dsfr.model.model import Model
 
 
-def as_matrix(X: Any, feature_names: Sequence[str], *, gaps: bool = False) -> Array:
-    """Rows of an array or data frame as the model's columns; with ``gaps``, values may be missing (NaN).
+def as_matrix(X: Any, model: Model, *, gaps: bool = False) -> Array:
+    """Rows of an array or data frame as the model's features; with ``gaps``, values may be missing (NaN).
+
+    Of a model with categories, a data frame has its columns and an array its features.
 
     Raises
     ------
     ValueError
         If the shape is wrong, or a value is infinite or must not be missing.
     """
-    matrix = as_floats(by_name(X, feature_names), "X")
+    feature_names, matrix = model.feature_names, features_of(X, model)
     if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
         raise ValueError(
             f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
@@ -30,6 +36,13 @@ def as_matrix(X: Any, feature_names: Sequence[str], *, gaps: bool = False) -> Ar
         what = "infinite" if gaps else "missing or infinite"
         raise ValueError(f"X has {what} values in {', '.join(bad)}: fill them in or drop those rows")
     return matrix
+
+
+def features_of(X: Any, model: Model) -> Array:
+    """Rows of an array or data frame as numbers, which may be missing, in the order of the model's features."""
+    if model.schema is not None and hasattr(X, "columns"):
+        return encode_frame(X, model.schema)
+    return as_floats(by_name(X, model.feature_names), "X")
 
 
 def as_noise(X_std: Any, X: Array, feature_names: Sequence[str]) -> Array | None:

@@ -27,6 +27,7 @@ from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplan
 from dsfr.model.file import read_model_file, write_model_file
 from dsfr.model.importances import MOST_ROWS, importances, partial_dependence
 from dsfr.model.inputs import as_matrix, as_noise
+from dsfr.model.schema import Schema
 from dsfr.model.simplification import Simplification, simplify
 from dsfr.model.student import student_card, student_contributions
 from dsfr.model.target_notes import target_notes
@@ -50,6 +51,13 @@ class Model:
     """Settings of the training run."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
+    schema: Schema | None = None
+    """Columns of the table that the features are made of, if some are categories; else every feature is a column."""
+
+    @property
+    def columns(self) -> Schema:
+        """Columns of the tables that the model takes."""
+        return Schema.of(self.feature_names) if self.schema is None else self.schema
 
     def __repr__(self) -> str:
         return f"<Model of {shortened(self.target_name, 60)} from {len(self.feature_names)} features: {self._kind()}>"
@@ -85,7 +93,7 @@ class Model:
         """
         if hasattr(X, "predictions"):
             return np.concatenate([np.empty(0), *X.predictions(self, X_std)])
-        rows = as_matrix(X, self.feature_names, gaps=True)
+        rows = as_matrix(X, self, gaps=True)
         return self.predict_rows(rows, as_noise(X_std, rows, self.feature_names))
 
     def predict_rows(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
@@ -101,9 +109,9 @@ class Model:
             If the model was trained without uncertainty.
         """
         if hasattr(X, "predictions"):
-            blocks = X.features(self.feature_names)
+            blocks = X.features(self.columns)
             return np.concatenate([np.empty(0), *(self.deviations(block, X_std) for block in blocks)])
-        rows = as_matrix(X, self.feature_names, gaps=True)
+        rows = as_matrix(X, self, gaps=True)
         return self.mixture.deviations(rows, as_noise(X_std, rows, self.feature_names))
 
     def deviation_parts(self, X: Any, X_std: Any = None) -> Deviations:
@@ -114,13 +122,13 @@ class Model:
         ValueError
             If the model was trained without uncertainty.
         """
-        rows = as_matrix(X, self.feature_names, gaps=True)
+        rows = as_matrix(X, self, gaps=True)
         return self.mixture.deviation_parts(rows, as_noise(X_std, rows, self.feature_names))
 
     def interval(self, X: Any, coverage: float = 0.9, X_std: Any = None) -> Interval:
         """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
         self.half_width(coverage)
-        rows = as_matrix(X, self.feature_names, gaps=True)
+        rows = as_matrix(X, self, gaps=True)
         return Interval(*self.mixture.interval(rows, coverage, as_noise(X_std, rows, self.feature_names)))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
@@ -128,7 +136,7 @@ class Model:
 
         A row is in the domain if every known value is within the limits up to which the model follows its feature.
         """
-        return self.mixture.in_domain(as_matrix(X, self.feature_names, gaps=True))
+        return self.mixture.in_domain(as_matrix(X, self, gaps=True))
 
     def completed(self, X: Any) -> Array:
         """Rows with missing values replaced by what is expected of them, given the other values of the row.
@@ -138,7 +146,7 @@ class Model:
         ValueError
             If values are missing, and the model does not know the distribution of the rows.
         """
-        return self.mixture.completed(as_matrix(X, self.feature_names, gaps=True))
+        return self.mixture.completed(as_matrix(X, self, gaps=True))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
@@ -194,31 +202,52 @@ class Model:
         """The rules in words and in the data's units; printing them shows sentences, ``to_frame()`` gives a table.
 
         Words such as low and high refer to the distribution of the rows ``X``, and each rule names the rows most
-        typical of it. Without ``X`` they refer to rows drawn from the model. Of several rule bases, the one with the
-        largest share is explained, or all with ``all_models``. Effects of single features and pairs are the attribute
-        ``effects``: of all members that have them, weighted by their shares, with mean 0 over the rows. Rules over
-        shared terms (`RuleRegressor`) need no rows: their text is the model.
+        typical of it, by their labels in the index of a data frame, or else by numbers from 1. Without ``X`` they refer
+        to rows drawn from the model. Of several rule bases, the one with the largest share is explained, or all with
+        ``all_models``. Effects of single features and pairs are the attribute ``effects``: of all members that have
+        them, weighted by their shares, with mean 0 over the rows. Rules over shared terms (`RuleRegressor`) need no
+        rows: their text is the model.
         """
         if self.is_student:
             return student_card(self)
         rows = None if X is None else self.completed(X)
-        learnt = learnt_name(self.target_name, self.mixture.link)
-        notes = self.target_notes()
-        return explain_structure(self.structure, self.feature_names, learnt, rows, notes, all_models=all_models)
+        return explain_structure(
+            self.structure,
+            self.columns,
+            learnt_name(self.target_name, self.mixture.link),
+            rows,
+            self.target_notes(),
+            all_models=all_models,
+            row_names=list(X.index) if hasattr(X, "iloc") else None,
+        )
 
     def target_notes(self) -> list[str]:
         """Sentences about the target: its scale, its limits, and whether it has few values."""
         return target_notes(self.target_name, self.mixture.link, self.training)
 
     def explain_prediction(self, row: Any) -> PredictionExplanation:
-        """One prediction as a sum of contributions of rules, features and pairs. ``row`` has one value per feature."""
-        X = as_matrix(row, self.feature_names) if np.ndim(row) == 2 else as_matrix([row], self.feature_names)
+        """One prediction as a sum of contributions of rules, features and pairs.
+
+        ``row`` has one value per feature, or is a row of a data frame with the model's columns.
+        """
+        row = row.to_frame().T if self.schema is not None and hasattr(row, "to_frame") else row
+        X = as_matrix(row, self) if np.ndim(row) == 2 else as_matrix([row], self)
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
         parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
         known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
         half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
-        return PredictionExplanation(parts, X[0], self.feature_names, self.target_name, half, self.mixture.link)
+        base = None if self.is_student else self.structure.rules
+        return PredictionExplanation(
+            parts,
+            X[0],
+            self.feature_names,
+            self.target_name,
+            self.columns,
+            half,
+            self.mixture.link,
+            None if base is None else base.strongest.n_rules,
+        )
 
     def importances(self, X: Any = None) -> Array:
         """Share of every feature in the variation that the model explains; they sum to 1, see `importances`.
@@ -245,7 +274,7 @@ class Model:
 
     def _rows_or_drawn(self, X: Any) -> Array:
         if X is not None:
-            return as_matrix(X, self.feature_names)
+            return as_matrix(X, self)
         if self.is_student:
             raise ValueError("short rules do not know the distribution of rows: give rows X")
         of = self.predictor
@@ -272,6 +301,8 @@ class Model:
         """The same model with other names for its columns."""
         if len(feature_names) != len(self.feature_names):
             raise ValueError(f"{len(feature_names)} names for {len(self.feature_names)} features")
+        if self.schema is not None:
+            raise ValueError("a model with categories keeps the names of its columns")
         return replace(self, feature_names=tuple(feature_names), target_name=target_name)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -284,6 +315,7 @@ class Model:
                 "target_name": self.target_name,
                 "settings": dict(self.settings),
                 "training": dict(self.training),
+                **({} if self.schema is None else {"columns": self.schema.to_json()}),
             },
         )
 
@@ -303,4 +335,5 @@ def load(path: str | os.PathLike[str]) -> Model:
         target_name=metadata["target_name"],
         settings=metadata["settings"],
         training=metadata["training"],
+        schema=Schema.from_json(metadata["columns"]) if "columns" in metadata else None,
     )

@@ -30,6 +30,7 @@ def student_card(model: Model) -> Card:
         outputs=tuple(map(float, record.get("outputs", np.zeros(rules.n_rules)))),
         notes=(*notes_of(record, rules.n_rules), *few_valued(model.target_name, model.training)),
         link=model.mixture.link,
+        indicators=model.columns.indicators,
     )
 
 
@@ -39,7 +40,7 @@ def prescriptions(model: Model) -> dict[str, dict[str, Any]]:
     return {
         card.feature_names[j]: {"thresholds": [list(ramp) for ramp in ramps], "words": list(card.terms[j])}
         for j in range(len(card.feature_names))
-        if (ramps := card.rules.ramps_of(j))
+        if j not in card.indicators and (ramps := card.rules.ramps_of(j))
     }
 
 

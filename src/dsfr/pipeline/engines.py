@@ -31,9 +31,10 @@ class EngineOptions:
     resume: bool = False
     policy: str | None = None
     """A file of `Policy.read`, or "default"."""
+    masks: bool = False
 
     def __post_init__(self) -> None:
-        given = [name for name in ("scheduler", "checkpoint", "resume", "policy") if getattr(self, name)]
+        given = [name for name in ("scheduler", "checkpoint", "resume", "policy", "masks") if getattr(self, name)]
         if self.engine is None and given:
             options = ", ".join(f"--{name}" for name in given)
             raise TableError(f"{options} needs --engine ({', '.join(ENGINES)})")
@@ -43,12 +44,15 @@ class EngineOptions:
             raise TableError("--resume needs the folder of the checkpoint: add --checkpoint DIR")
 
     def protected(self) -> Tasks:
-        """The tasks of agents, behind the policy if there is one."""
-        return TASKS if self.policy is None else protected_tasks(TASKS, policy=read_policy(self.policy))
+        """The tasks of agents, behind the policy and the masks if there are any."""
+        if self.policy is None and not self.masks:
+            return TASKS
+        policy = None if self.policy is None else read_policy(self.policy)
+        return protected_tasks(TASKS, policy=policy, masked=self.masks)
 
     def protect(self, engine: BaseEngine) -> BaseEngine:
         """The engine, with the coordinator's side of the policy if there is one."""
-        return protect(engine, policy=self.policy is not None, masked=False)
+        return protect(engine, policy=self.policy is not None, masked=self.masks)
 
 
 def read_policy(given: str) -> Policy:

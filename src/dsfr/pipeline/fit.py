@@ -11,16 +11,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dsfr.core.consensus.admm import RoundInfo
+from dsfr.disclosure import Policy
 from dsfr.engines import Ledger
 from dsfr.estimators.metrics import RunningError
 from dsfr.io.agent_files import Columns, find_agent_files
 from dsfr.io.columns import TableError, listed
-from dsfr.io.files import column_names, find_files
+from dsfr.io.files import column_names, dialect_of, find_files
 from dsfr.io.scanning import Scan, scan, with_labels
 from dsfr.model.model import Model
-from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine
+from dsfr.model.schema import Schema
+from dsfr.pipeline.categories import agree_categories
+from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine, read_policy
 from dsfr.pipeline.left_out import LeftOut, without_unlabeled
-from dsfr.pipeline.options import FitOptions, declare_ranges, make_estimator
+from dsfr.pipeline.options import FitOptions, declare_ranges, keep_to_sums, make_estimator
 from dsfr.pipeline.processes import Processes
 from dsfr.training import RangeScaling
 from dsfr.training.fit_report import FitReport
@@ -66,14 +69,17 @@ def fit_model(
     estimator = make_estimator(options, on_round)
     if engine.engine is None:
         rows = describe_table(data, options)
-        _declare_ranges(estimator, options, rows.feature_names)
+        _declare_ranges(estimator, options, rows.schema)
         estimator.fit(replace(rows, labeled_only=options.needs_all_labels, on_rows=on_rows))
         errors, spread = _errors(rows, estimator.model_)
     else:
-        agents = describe_agents(str(data), options, processes)
-        _declare_ranges(estimator, options, agents.columns.features)
+        agents = describe_agents(str(data), options, processes, may_count=engine.policy is None)
+        _declare_ranges(estimator, options, agents.columns.schema)
+        if engine.policy is not None or engine.masks:
+            policy = Policy() if engine.policy is None else read_policy(engine.policy)
+            keep_to_sums(estimator, policy.max_weights_per_label)
         with open_engine(agents, engine) as make_engine:
-            estimator.fit_over(make_engine, agents.columns.features, agents.columns.target)
+            estimator.fit_over(make_engine, agents.columns.schema, agents.columns.target)
         errors, spread = {}, None  # rows stay with their agents
     left_out, alone = LeftOut.of(estimator.model_.mixture), None
     if left_out is not None and engine.engine is None:
@@ -81,19 +87,21 @@ def fit_model(
             rows,
             options,
             estimator.model_.training,
-            lambda other: _declare_ranges(other, options, rows.feature_names),
+            lambda other: _declare_ranges(other, options, rows.schema),
         )
     return FitOutcome(estimator.model_, estimator.ledger_, errors, left_out, alone, spread, estimator.fit_report_)
 
 
-def _declare_ranges(estimator: Any, options: FitOptions, features: Sequence[str]) -> None:
+def _declare_ranges(estimator: Any, options: FitOptions, schema: Schema) -> None:
     """Give the estimator the ranges of a file, if the options name one."""
     if options.ranges is not None:
-        declare_ranges(estimator, read_ranges(options.ranges, features, options.target))
+        declare_ranges(estimator, read_ranges(options.ranges, schema, options.target))
 
 
-def read_ranges(path: str | Path, features: Sequence[str], target: str) -> RangeScaling:
-    """Declared ranges: a TOML file with the lowest and the highest value of every feature and of the target, by name.
+def read_ranges(path: str | Path, schema: Schema, target: str) -> RangeScaling:
+    """Declared ranges: a TOML file with the lowest and the highest value of every column and of the target, by name.
+
+    Categories have none: their indicators lie between 0 and 1.
 
     Raises
     ------
@@ -104,11 +112,13 @@ def read_ranges(path: str | Path, features: Sequence[str], target: str) -> Range
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TableError(f"ranges {path} are not TOML: {error}") from None
-    for name in (*features, target):
+    numbers = [column.name for column in schema.columns if column.levels is None]
+    for name in (*numbers, target):
         ends = found.get(name)
         if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, int | float) for end in ends):
             raise TableError(f"ranges {path}: column {name!r} needs a line such as {name} = [0.0, 100.0]")
-    low, high = zip(*(found[name] for name in features), strict=True)
+    ranges = [found[column.name] if level is None else [0.0, 1.0] for _, column, level in schema.features]
+    low, high = zip(*ranges, strict=True)
     return RangeScaling(lower=low, upper=high, target_range=found[target])
 
 
@@ -117,21 +127,28 @@ def describe_table(data: str | Path, options: FitOptions) -> Scan:
     if options.agents is not None and options.agent_column is not None:
         raise TableError("--agents and --agent-column exclude each other: rows are split at random, or owned")
     files = find_files(data)
-    names = feature_columns(column_names(files[0], options.delimiter), options)
+    delimiter, decimal = dialect_of(files[0], options.delimiter, options.decimal)
+    names = feature_columns(column_names(files[0], delimiter), options)
     rows = scan(
         files,
         target=options.target,
-        features=names,
+        features=names if options.features else None,
         agent_column=options.agent_column,
-        delimiter=options.delimiter,
+        ignore=options.ignore,
+        delimiter=delimiter,
+        decimal=decimal,
+        categories=options.categories,
     )
     if options.labels is None:
         return rows
     return with_labels(rows, options.labels, np.random.default_rng(options.seed))
 
 
-def describe_agents(pattern: str, options: FitOptions, processes: Processes) -> FileAgents:
-    """The agents of several files; columns are those of the first file of the first process."""
+def describe_agents(pattern: str, options: FitOptions, processes: Processes, *, may_count: bool = True) -> FileAgents:
+    """The agents of several files; columns are those of the first file of the first process.
+
+    ``may_count``: levels of categories that are not declared may be found by counting the rows of all agents.
+    """
     for name, value in {
         "--agents": options.agents,
         "--agent-column": options.agent_column,
@@ -144,18 +161,21 @@ def describe_agents(pattern: str, options: FitOptions, processes: Processes) -> 
         lambda: _columns_of(next(iter(files.values())), options).to_json() if processes.rank == 0 else ""
     )
     columns = Columns.from_json(processes.broadcast(first, 0))
+    columns = agree_categories(list(files.values()), columns, options, processes, may_count=may_count)
     return FileAgents(files, columns, options.topology, processes)
 
 
 def _columns_of(path: Path, options: FitOptions) -> Columns:
-    names = feature_columns(column_names(path, options.delimiter), options)
+    delimiter, decimal = dialect_of(path, options.delimiter, options.decimal)
+    names = feature_columns(column_names(path, delimiter), options)
     return Columns(
         features=tuple(names),
         target=options.target,
         exact=not options.features,
         ignored=options.ignore,
         labeled_only=options.needs_all_labels,
-        delimiter=options.delimiter,
+        delimiter=delimiter,
+        decimal=decimal,
     )
 
 
@@ -177,10 +197,13 @@ def feature_columns(columns: Sequence[str], options: FitOptions) -> list[str]:
 
 
 def _split(given: str, columns: Sequence[str]) -> list[str]:
-    """Names separated by commas; a single name if a column is called so."""
-    if given in columns:
-        return [given]
-    return [name.strip() for name in given.split(",") if name.strip()]
+    """Names separated by commas; names that have commas themselves are found too, the longest first."""
+    parts, names = given.split(","), []
+    while parts:
+        sizes = [n for n in range(len(parts), 0, -1) if ",".join(parts[:n]).strip() in columns] or [1]
+        names.append(",".join(parts[: sizes[0]]).strip())
+        parts = parts[sizes[0] :]
+    return [name for name in names if name]
 
 
 def _errors(rows: Scan, model: Model) -> tuple[dict[str, float], float | None]:

@@ -63,7 +63,26 @@ class FitOptions:
     ranges: str | None = None
     """A file of `read_ranges`."""
     seed: int = 0
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: str | None = None
+    category: tuple[str, ...] = ()
+    """Columns that are categories: ``COL``, or ``COL=LEVEL,LEVEL`` with declared levels."""
+
+    @property
+    def categories(self) -> dict[str, list[str] | None]:
+        """Declared levels by column; None where they are to be found.
+
+        Raises
+        ------
+        ValueError
+            If a column is there twice.
+        """
+        entries = [given.partition("=") for given in self.category]
+        if len({name for name, *_ in entries}) < len(entries):
+            raise ValueError("--category names a column twice: give all its levels at once, COL=LEVEL,LEVEL")
+        return {
+            name: [level.strip() for level in levels.split(",")] if equals else None for name, equals, levels in entries
+        }
 
     @property
     def needs_all_labels(self) -> bool:
@@ -102,6 +121,14 @@ def make_estimator(options: FitOptions, on_round: Callable[[RoundInfo], None] | 
 def declare_ranges(estimator: Any, ranges: RangeScaling) -> None:
     """Scale by declared ranges; of `RuleRegressor`, it is the teacher that scales."""
     estimator.set_params(**{"teacher__scaling" if isinstance(estimator, RuleRegressor) else "scaling": ranges})
+
+
+def keep_to_sums(estimator: Any, max_weights_per_label: float) -> None:
+    """Where sums alone leave the agents: no leave-one-out errors, and few weights of automatic models per label."""
+    teacher = "teacher__" if isinstance(estimator, RuleRegressor) else ""
+    known = estimator.get_params()
+    chosen = {"uncertainty": False, "ensemble__max_weights_per_label": max_weights_per_label}
+    estimator.set_params(**{teacher + name: value for name, value in chosen.items() if teacher + name in known})
 
 
 def _usual(method: str, paper: bool = False) -> Any:

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.explain.card import Card, in_full, quoted
+from dsfr.core.explain.card import Card, in_full
 from dsfr.core.explain.decision_tree import Branch, decision_tree
-from dsfr.core.explain.words import one_line, readable
+from dsfr.core.explain.words import one_line, quoted, readable
 from dsfr.core.scaling.affine import Ranges
 from dsfr.model.model import Model
 from dsfr.report.data import ReportData
 from dsfr.report.notes import caveats_of_student, notes_of_student
 from dsfr.report.payload import (
+    categories_of,
     column_of,
     density_of,
     fit_of,
@@ -45,6 +46,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
     start = float(card.predictor.shares @ np.array(card.outputs) / card.predictor.shares.sum())
     return {
         "features": [one_line(name) for name in model.feature_names],
+        "categories": categories_of(model),
         **target_of(model),
         "lead": card.introduction().replace("\n", " "),
         "words": sorted({name for names in card.terms for name in names}),
@@ -164,8 +166,8 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
         "mean": card.outputs[rule],
         "mean_text": f"{share:.0%} of rows · mean output {readable(card.outputs[rule])}",
         "conditions": [
-            {"feature": j, "label": " or ".join(card.terms[j][first : last + 1]), "importance": 1.0, "about": ""}
-            for j, (first, last) in card.rules.conditions(rule).items()
+            {"feature": j, "name": one_line(name), "label": label, "importance": 1.0, "about": ""}
+            for j, name, label in _distinct(card, rule)
         ],
         "then": {
             "constant": f"{quoted(card.target_name)} = {constant}",
@@ -175,8 +177,20 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
         "search": card.rule_text(rule).lower(),
         "center": center.tolist(),
         "width": [1.0] * len(center),
-        "typical": [{"number": n + 1, "values": data.X[n].tolist()} for n in numbers.tolist() if data is not None],
+        "typical": [] if data is None else [_named_row(data, n) for n in numbers.tolist()],
     }
+
+
+def _named_row(data: ReportData, n: int) -> Payload:
+    return {"number": str(data.row_names[n]), "values": data.X[n].tolist()}
+
+
+def _distinct(card: Card, rule: int) -> list[tuple[int, str, str]]:
+    """Feature, name and label of every condition; of the conditions on one category, one."""
+    found = {}
+    for j, label, text in card.clauses(rule):
+        found[text] = j, card.indicators[j].column if j in card.indicators else card.feature_names[j], label
+    return list(found.values())
 
 
 def _center(card: Card, rule: int, typical: Array, domain: Ranges) -> Array:

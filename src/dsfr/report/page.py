@@ -14,7 +14,7 @@ from dsfr import __version__
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.words import one_line
 from dsfr.core.features.membership import MEMBERSHIPS
-from dsfr.model.explanation import Explanation
+from dsfr.model.explanation import Explanation, explain_structure
 from dsfr.model.model import Model
 from dsfr.report.card_payload import payload_of_card
 from dsfr.report.data import ReportData
@@ -36,7 +36,7 @@ SCRIPTS = (
 
 def write_report(model: Model, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> Path:
     """Write a model's page; rows ``X`` and targets ``y`` (NaN where unknown) add histograms, typical rows, errors."""
-    data = None if X is None else ReportData.of(X, y, model.feature_names)
+    data = None if X is None else ReportData.of(X, y, model)
     page = render(model, data)
     with replacing(path) as file:
         file.write(page.encode())
@@ -51,7 +51,7 @@ def render(model: Model, data: ReportData | None = None) -> str:
     ValueError
         If the model has neither rules nor effects.
     """
-    rules = model.explain(None if data is None else data.X, all_models=True)
+    rules = _explained(model, data)
     target = one_line(model.target_name)
     slots = {
         "version": html.escape(__version__),
@@ -66,6 +66,14 @@ def render(model: Model, data: ReportData | None = None) -> str:
     }
     # One pass: text that was filled in is not searched again, even if a name contains braces.
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _template("page.html"))
+
+
+def _explained(model: Model, data: ReportData | None) -> Explanation | Card:
+    """The whole model in words; typical rows have the names of the data."""
+    if model.is_student:
+        return model.explain()
+    X, names = (None, None) if data is None else (data.X, data.row_names)
+    return explain_structure(model.structure, model.columns, model.target_name, X, all_models=True, row_names=names)
 
 
 def _named(explained: Explanation | Card) -> str:

@@ -43,6 +43,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
     among = structure.synthetic_rows() if data is None else data.X
     return {
         "features": [one_line(name) for name in model.feature_names],
+        "categories": categories_of(model),
         **target_of(model),
         "lead": _lead(model, structure),
         "words": list(LABELS),
@@ -150,9 +151,10 @@ def _rule(rule: Rule) -> Payload:
     conditions = [
         {
             "feature": j,
+            "name": one_line(rule.condition_name(j)),
             "label": rule.labels[j],
             "importance": float(rule.importance[j]),
-            "about": f"(about {readable(rule.centers[j])} ± {readable(rule.widths[j])})",
+            "about": rule.about(j),
         }
         for j in range(len(rule.feature_names))
         if rule.matters[j]
@@ -174,8 +176,8 @@ def _rule(rule: Rule) -> Payload:
         "center": rule.centers.tolist(),
         "width": rule.widths.tolist(),
         "typical": [
-            {"number": number, "values": row}
-            for number, row in zip(rule.typical_numbers.tolist(), rule.typical_rows.tolist(), strict=True)
+            {"number": str(name), "values": row}
+            for name, row in zip(rule.typical_names, rule.typical_rows.tolist(), strict=True)
         ],
     }
 
@@ -186,12 +188,28 @@ def column_of(domain: Ranges, among: Array, j: int, *, with_histogram: bool) -> 
     if high <= low:
         low, high = low - 1.0, high + 1.0
     column: Payload = {"low": low, "high": high, "quantiles": np.quantile(among[:, j], GRID).tolist()}
+    is_whole = with_histogram and bool((among[:, j] == np.floor(among[:, j])).all()) and high - low >= 1.0
+    if is_whole:
+        column |= {"low": float(np.ceil(low)), "high": float(np.floor(high))}
+    column["step"] = 1 if is_whole else "any"
     column["histogram"] = None
     # A column of large numbers that hardly differ has fewer of them than bins.
     if with_histogram and high - low > N_BINS * np.spacing(max(abs(low), abs(high))):
         counts, edges = np.histogram(among[:, j], bins=N_BINS, range=(low, high))
         column["histogram"] = {"counts": counts.tolist(), "edges": edges.tolist()}
     return column
+
+
+def categories_of(model: Model) -> list[Payload]:
+    """Levels of every category, and the features that indicate some of them."""
+    found: dict[str, Payload] = {}
+    for j, indicator in model.columns.indicators.items():
+        levels = list(indicator.levels)
+        entry = found.setdefault(
+            indicator.column, {"name": one_line(indicator.column), "levels": levels, "features": {}}
+        )
+        entry["features"][str(j)] = levels.index(indicator.level)
+    return [{**entry, "levels": [one_line(level) for level in entry["levels"]]} for entry in found.values()]
 
 
 def _size_tiles(structure: Structure) -> list[tuple[str, str, str]]:
@@ -207,7 +225,7 @@ def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData |
     training = model.training
     tiles = [
         *sizes,
-        ("Inputs", str(len(model.feature_names)), ""),
+        ("Inputs", str(len(model.columns.names)), ""),
         ("Training rows", _count(training, "n_samples"), f"{_count(training, 'n_labeled')} labelled"),
     ]
     if is_distributed(model):

@@ -86,7 +86,7 @@ function conditionsOf(rule) {
 
 function conditionOf(c, joint) {
   return element("li", {}, element("span", { class: "and" }, joint),
-    element("span", {}, `${model.features[c.feature]} is `, element("b", {}, c.label), " ", element("em", {}, c.about)));
+    element("span", {}, `${c.name} is `, element("b", {}, c.label), " ", element("em", {}, c.about)));
 }
 
 function typicalOf(rule) {

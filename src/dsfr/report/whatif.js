@@ -3,7 +3,7 @@ const MOST_INPUTS = 12;
 
 function fillInputs() {
   byId("what-target").textContent = model.target;
-  const made = model.order.map((j) => inputOf(model.features[j], j)), others = made.slice(MOST_INPUTS);
+  const made = model.order.flatMap(inputsOf), others = made.slice(MOST_INPUTS);
   byId("inputs").append(...made.slice(0, MOST_INPUTS));
   if (others.length) byId("inputs").append(element("details", {}, element("summary", {}, `${others.length} inputs that matter less`), ...others));
   byId("reset").addEventListener("click", () => useRow(model.reference));
@@ -24,7 +24,7 @@ function fillCoverages() {
 
 function inputOf(name, j) {
   const column = model.columns[j];
-  const range = element("input", { type: "range", id: `range-${j}`, min: column.low, max: column.high, step: "any", "aria-label": name });
+  const range = element("input", { type: "range", id: `range-${j}`, min: column.low, max: column.high, step: column.step, "aria-label": name });
   const number = element("input", { type: "number", id: `number-${j}`, step: "any", "aria-label": `${name}, number` });
   const says = element("span", { class: "word", id: `word-${j}` });
   range.addEventListener("input", () => setValue(j, Number(range.value), range));
@@ -45,6 +45,7 @@ function completeRow() {
   const row = knownRow();
   if (row.includes(null)) conditional(model.density, row).means.forEach((value, j) => { if (state.unknown[j]) showValue(j, value); });
   state.unknown.forEach((unknown, j) => {
+    if (!byId(`range-${j}`)) return;
     for (const id of ["range", "number"]) byId(`${id}-${j}`).disabled = unknown;
     if (unknown) byId(`word-${j}`).textContent = "unknown, expected here";
     else if (byId(`word-${j}`).textContent.startsWith("unknown")) byId(`word-${j}`).textContent = word(j, state.row[j]);
@@ -53,9 +54,38 @@ function completeRow() {
 
 function showValue(j, value) {
   state.row[j] = value;
+  if (!byId(`range-${j}`)) return;
   byId(`range-${j}`).value = String(value);
   byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
   byId(`word-${j}`).textContent = word(j, value);
+}
+
+// The input of a feature; a category has one, in the place of its most relevant feature.
+function inputsOf(j) {
+  const category = model.categories.find((entry) => j in entry.features);
+  if (!category) return [inputOf(model.features[j], j)];
+  return model.order.find((other) => other in category.features) === j ? [levelOf(category)] : [];
+}
+
+// A category: one choice sets the indicators of all of its levels.
+function levelOf(category) {
+  const id = `level-${model.categories.indexOf(category)}`;
+  const select = element("select", { id, "aria-label": category.name }, ...category.levels.map((text, place) => element("option", { value: place }, text)));
+  select.addEventListener("input", () => { setLevel(category, Number(select.value)); changed(); });
+  return element("div", { class: "input" }, element("label", { for: id }, category.name), select);
+}
+
+function setLevel(category, chosen) {
+  for (const [j, place] of Object.entries(category.features)) state.row[j] = place === chosen ? 1 : 0;
+  byId(`level-${model.categories.indexOf(category)}`).value = String(chosen);
+}
+
+// The level of a row, or the likeliest one of a typical row, whose indicators are shares.
+function likeliest(category, row) {
+  const shares = category.levels.map(() => null);
+  for (const [j, place] of Object.entries(category.features)) shares[place] = row[j];
+  const rest = 1 - shares.reduce((sum, share) => sum + (share ?? 0), 0);
+  return shares.map((share) => share ?? rest).reduce((best, share, place, all) => (share > all[best] ? place : best), 0);
 }
 
 function setValue(j, value, source) {
@@ -71,9 +101,10 @@ function setValue(j, value, source) {
 function useRow(row) {
   row.forEach((value, j) => {
     state.unknown[j] = false;
-    if (model.density) byId(`unknown-${j}`).checked = false;
+    if (byId(`unknown-${j}`)) byId(`unknown-${j}`).checked = false;
     showValue(j, value);
   });
+  model.categories.forEach((category) => setLevel(category, likeliest(category, row)));
   changed();
 }
 

@@ -56,6 +56,9 @@ class Training:
     """Without a coordinator: the predictor of every agent of this process; all are equal to ``predictor``."""
     optimism: float = 1.0
     """Factor by which leave-one-out errors are too small, because what was chosen saw all labels."""
+    error: tuple[float, float] | None = None
+    """Mean squared leave-one-out error, in variances of the target, and the number of labels, where sums alone leave
+    the agents and several models were weighed."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
     sums: LabelSums | None = None
@@ -110,6 +113,7 @@ def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], N
         if on_round is not None:
             on_round(info)
 
+    _check_sums_suffice(engine, settings)
     # Counts of duplicates single out rows, and so are not among the sums that may leave an agent alone.
     merges = settings.merges_duplicates and not engine.only_sums
     n_duplicates = duplicates.agree_duplicates(engine, settings) if merges else 0
@@ -121,6 +125,16 @@ def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], N
     copies = {name: replace(trained.predictor) for name in holders}
     ending = settings.solver.ending if engine.n_agents > 1 else "converged"
     return replace(trained, copies=copies, n_duplicates=n_duplicates, ending=ending)
+
+
+def _check_sums_suffice(engine: Engine, settings: Settings) -> None:
+    """Refuse settings that need more than sums of an engine that gives sums alone."""
+    if engine.only_sums and (settings.uncertainty or settings.tune == "loo"):
+        asked = "uncertainty=True" if settings.uncertainty else 'tune="loo"'
+        raise ValueError(
+            f"{asked} needs leave-one-out errors, for which the pooled system is handed to every agent, and on this "
+            'engine sums alone leave them: take uncertainty=False and tune="evidence" or None'
+        )
 
 
 def _train_single(
@@ -175,6 +189,7 @@ def _train_mixture(
         tuned=strongest.tuned,
         odd_target=None if link.is_log else population.odd_target,
         optimism=weighed.optimism,
+        error=weighed.error,
         sums=LabelSums.of([base.found for base in trained], population),
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),

@@ -6,6 +6,7 @@ reproduced.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ RIDGE = 0.01
 """Weight, per unit of a rule's mass, of the squared distance of slopes to those of the parent, in scaled units."""
 LEAST = 1e-9
 """The same for the constant, and for all lines without a parent: a column that is constant has slope 0."""
+CONSTANT = 1e-9
+"""A column whose variance within a rule is below this part of its mean square is constant there."""
 
 
 def matrices(triangles: Array, size: int) -> Array:
@@ -64,6 +67,31 @@ class LineRules:
     """Columns whose slope has a prescribed sign, and the sign, 1 or -1."""
     without: tuple[int, ...] = ()
     """Columns that lines may not have."""
+    categories: tuple[tuple[tuple[int, float], ...], ...] = ()
+    """Columns that indicate all levels of one category, with half the range by which each was scaled."""
+
+
+def plain_prior(sums: Array, prior: Array, categories: Sequence[Sequence[tuple[int, float]]]) -> Array:
+    """The line of the parent in the plainest form that is the same on the rows of a rule; shape (p,).
+
+    A column that is constant there counts in the constant. Indicators of all levels of a category sum to 1, so that the
+    same number can be taken from all their slopes and added to the constant: the median is.
+    """
+    mass, plain = max(float(sums[0, 0]), np.finfo(np.float64).tiny), prior.copy()
+    means = sums[0, :-1] / mass
+    spreads = np.diag(sums)[:-1] / mass - means**2
+    constant = [j for j in range(1, len(prior)) if spreads[j] <= CONSTANT * (1.0 + means[j] ** 2)]
+    plain[0] += plain[constant] @ means[constant]
+    plain[constant] = 0.0
+    for columns in categories:
+        varying = [(j, half) for j, half in columns if j not in constant]
+        if not varying:
+            continue
+        shift = float(np.median([plain[j] / half for j, half in varying]))
+        for j, half in varying:
+            plain[0] += shift * half * means[j]
+            plain[j] -= shift * half
+    return plain
 
 
 def short_line(sums: Array, prior: Array | None, rules: LineRules) -> Array:

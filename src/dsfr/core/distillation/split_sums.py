@@ -7,13 +7,14 @@ within the bin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
+from dsfr.core.distillation.knots import padded
 
 Ramp = tuple[float, float]
 """Start and end of a ramp."""
@@ -78,6 +79,16 @@ class Candidates:
     """Ascending, the last one repeated; shape (c, q)."""
     allowed: dict[int, tuple[Ramp, ...]]
     """The only ramps of a feature, where they are prescribed."""
+
+    def coarser(self, places: Sequence[int]) -> Candidates:
+        """With some of the knots only, of features that have as many and whose ramps are not prescribed."""
+        rows = [
+            padded(knots[list(places)])
+            if len(np.unique(knots)) > len(places) and feature not in self.allowed
+            else knots
+            for feature, knots in zip(self.features.tolist(), self.knots, strict=True)
+        ]
+        return replace(self, knots=np.stack(rows))
 
     def ramps(self) -> Iterator[tuple[int, int, int, Ramp]]:
         """Position of a feature among the candidates, numbers of two knots, and the ramp between them."""

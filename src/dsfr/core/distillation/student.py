@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.distillation.lines import LineRules, fit_lines, short_line
+from dsfr.core.distillation.lines import LineRules, fit_lines, plain_prior, short_line
 from dsfr.core.distillation.rounding import power_below, rounded
 from dsfr.core.distillation.tree import Bounds, Tree, rules_of
 from dsfr.core.features.linguistic import LinguisticRules
@@ -76,8 +76,12 @@ def stage_lines(tree: Tree, sums: JointSums, n_rules: int, rules: LineRules) -> 
     """Lines of the stage of so many rules, fitted rule by rule with few terms; shape (k, p)."""
     priors = _priors(tree, sums)
     merged = sums.merged(tree.groups(n_rules))
-    parents = [priors.get(tuple(group)) for group in tree.groups(n_rules)]
-    return np.stack([short_line(merged.local(k), parent, rules) for k, parent in enumerate(parents)])
+    lines = []
+    for k, group in enumerate(tree.groups(n_rules)):
+        local, parent = merged.local(k), priors.get(tuple(group))
+        prior = None if parent is None else plain_prior(local, parent, rules.categories)
+        lines.append(short_line(local, prior, rules))
+    return np.stack(lines)
 
 
 def _priors(tree: Tree, sums: JointSums) -> dict[tuple[int, ...], Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -13,6 +13,10 @@ from dsfr.core.distillation.lines import fit_lines, matrices
 from dsfr.core.distillation.split_sums import Candidates, Ramp, SplitSums
 from dsfr.core.features.linguistic import LinguisticRules
 
+INDICATED = (0.0, 1.0)
+"""The ramp of an indicator."""
+LEAST_LEVEL = 0.5
+"""A level with a smaller sum of strengths in a rule does not occur there."""
 EQUAL = 1e-9
 """Relative difference of gains that count as equal."""
 
@@ -30,15 +34,22 @@ class Growth:
     """Rows that a rule has at least, by the sum of its strengths."""
     least_gain: float
     """Drop of the weighted squared distance that a split is worth at least."""
+    categories: tuple[tuple[int, ...], ...] = ()
+    """Features that indicate all levels of one category: a condition on any of them is one on the category."""
+
+    def n_conditions(self, features: Collection[int]) -> int:
+        """Number of features with conditions, those of one category counted once."""
+        owners = {feature: levels for levels in self.categories for feature in levels}
+        return len({owners.get(feature, feature) for feature in features})
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A rule cut in two along one feature."""
+    """A rule cut in two along one feature, or between two groups of levels of a category."""
 
     leaf: int
-    feature: int
-    ramp: Ramp
+    parts: tuple[Bounds, Bounds]
+    """Conditions of both parts."""
     gain: float
     """Drop of the weighted squared distance."""
 
@@ -52,17 +63,26 @@ class Leaf:
     """Sums over its rows; None before they are known."""
     prior: Array | None = None
     """Line of its parent."""
+    candidates: Candidates | None = None
+    """What its sums are of; before they are known, those of its parent."""
+    is_closed: bool = False
+    """Whether it is not to be split, because agents do not give its sums."""
 
-    def split(self, feature: int, ramp: Ramp, line: Array) -> tuple[Leaf, Leaf]:
-        """The parts below and above a ramp."""
+    def parts(self, feature: int, ramp: Ramp) -> tuple[Bounds, Bounds]:
+        """Conditions of the parts below and above a ramp."""
         low, high = self.bounds.get(feature, (None, None))
-        below, above = (low, ramp), (ramp, high)
-        return Leaf({**self.bounds, feature: below}, None, line), Leaf({**self.bounds, feature: above}, None, line)
+        return {**self.bounds, feature: (low, ramp)}, {**self.bounds, feature: (ramp, high)}
 
-    def admits(self, feature: int, ramp: Ramp, max_conditions: int) -> bool:
-        """Whether both parts would be rules of at most so many conditions."""
-        if len({*self.bounds, feature}) > max_conditions:
-            return False
+    def group_parts(self, groups: tuple[Sequence[int], Sequence[int]]) -> tuple[Bounds, Bounds]:
+        """Conditions of the parts that have a level of the first group, and one of the second.
+
+        Every row has one level, so that having one of a group is having none of the other.
+        """
+        one, other = ({**self.bounds, **dict.fromkeys(group, (None, INDICATED))} for group in reversed(groups))
+        return one, other
+
+    def admits(self, feature: int, ramp: Ramp) -> bool:
+        """Whether a ramp lies where the conditions on its feature hold fully."""
         low, high = self.bounds.get(feature, (None, None))
         return (low is None or low[1] <= ramp[0]) and (high is None or ramp[1] <= high[0])
 
@@ -82,18 +102,24 @@ class Tree:
         """One rule without conditions."""
         return cls((Leaf({}),))
 
-    def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums]) -> Tree:
+    def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums], candidates: Candidates) -> Tree:
         """The same rules, of which some now have sums."""
-        known = dict(zip(numbers, sums, strict=True))
-        leaves = (replace(leaf, sums=known.get(number, leaf.sums)) for number, leaf in enumerate(self.leaves))
+        leaves = list(self.leaves)
+        for number, found in zip(numbers, sums, strict=True):
+            leaves[number] = replace(leaves[number], sums=found, candidates=candidates)
         return replace(self, leaves=tuple(leaves))
+
+    def closed(self, number: int) -> Tree:
+        """The same rules, of which one is not to be split."""
+        leaf = replace(self.leaves[number], is_closed=True)
+        return replace(self, leaves=(*self.leaves[:number], leaf, *self.leaves[number + 1 :]))
 
     def split(self, split: Split) -> Tree:
         """The tree with one rule replaced by its two parts."""
         leaf = self.leaves[split.leaf]
         assert leaf.sums is not None
         line, _ = fit_lines(_matrix(leaf.sums.total), leaf.prior)
-        parts = leaf.split(split.feature, split.ramp, line)
+        parts = (Leaf(bounds, None, line, leaf.candidates) for bounds in split.parts)
         leaves = (*self.leaves[: split.leaf], *parts, *self.leaves[split.leaf + 1 :])
         conditions = tuple(leaf.bounds for leaf in leaves)
         return Tree(leaves, (*self.stages, conditions), (*self.splits, split.leaf))
@@ -119,17 +145,14 @@ class Tree:
 
 
 def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[Ramp]]) -> Split | None:
-    candidates = growth.candidates
-    possible = [
-        (c, first, last, ramp)
-        for c, first, last, ramp in candidates.ramps()
-        if leaf.admits(int(candidates.features[c]), ramp, growth.max_conditions)
-        and keeps_terms(ramp, used.get(int(candidates.features[c]), []))
-    ]
-    if leaf.sums is None or not possible:
+    if leaf.sums is None:
         return None
-    total = leaf.sums.total
-    above = np.stack([leaf.sums.above(c, candidates.knots[c], first, last) for c, first, last, _ in possible])
+    candidates = growth.candidates if leaf.candidates is None else leaf.candidates
+    cuts = [*_ramp_cuts(leaf, candidates, used), *_group_cuts(leaf, candidates, growth.categories)]
+    allowed = [cut for cut in cuts if growth.n_conditions({*cut[1][0], *cut[1][1]}) <= growth.max_conditions]
+    if not allowed:
+        return None
+    total, above, possible = leaf.sums.total, np.stack([cut[0] for cut in allowed]), [cut[1] for cut in allowed]
     # A part without rows has sums of rounding errors, which no line fits.
     is_heavy = np.minimum(above[:, 0], total[0] - above[:, 0]) >= growth.least_mass
     if not is_heavy.any():
@@ -139,9 +162,43 @@ def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[
     gains = whole - sum(fit_lines(_matrix(part), line)[1] for part in (above, total - above))
     # The first of equal ones, so that the order in which sums were added does not decide.
     best = int(np.flatnonzero(gains >= gains.max() * (1.0 - EQUAL))[0])
-    c, _, _, ramp = possible[best]
     gain = float(gains[best])
-    return Split(number, int(candidates.features[c]), ramp, gain) if gain > growth.least_gain else None
+    return Split(number, possible[best], gain) if gain > growth.least_gain else None
+
+
+Cut = tuple[Array, tuple[Bounds, Bounds]]
+"""Sums of the second part of a rule, and the conditions of both parts."""
+
+
+def _ramp_cuts(leaf: Leaf, candidates: Candidates, used: dict[int, list[Ramp]]) -> Iterator[Cut]:
+    """Cuts along one feature that keep to shared terms."""
+    assert leaf.sums is not None
+    for c, first, last, ramp in candidates.ramps():
+        feature = int(candidates.features[c])
+        if leaf.admits(feature, ramp) and keeps_terms(ramp, used.get(feature, [])):
+            yield leaf.sums.above(c, candidates.knots[c], first, last), leaf.parts(feature, ramp)
+
+
+def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequence[int]]) -> Iterator[Cut]:
+    """Cuts between two groups of levels, of two levels at least, in the order of the teacher's means."""
+    assert leaf.sums is not None
+    pairs = zip(candidates.features.tolist(), candidates.knots[:, :2].tolist(), strict=True)
+    places = {j: c for c, (j, first) in enumerate(pairs) if tuple(first) == INDICATED}
+    for levels in categories:
+        if not all(j in places for j in levels):
+            continue
+        sums = {j: leaf.sums.above(places[j], candidates.knots[places[j]], 0, 1) for j in levels}
+        present = [j for j in levels if sums[j][0] >= LEAST_LEVEL]
+        last = _last_of_first_row(len(leaf.sums.total))
+        ordered = sorted(present, key=lambda j: (sums[j][last] / sums[j][0], j))
+        for n in range(2, len(ordered) - 1):
+            groups = tuple(sorted(ordered[:n])), tuple(sorted(ordered[n:]))
+            yield np.sum([sums[j] for j in groups[1]], axis=0), leaf.group_parts(groups)
+
+
+def _last_of_first_row(n_entries: int) -> int:
+    """Place of the product of the constant and the teacher's predictions in an upper triangle."""
+    return int(np.sqrt(2 * n_entries)) - 1
 
 
 def _matrix(triangles: Array) -> Array:

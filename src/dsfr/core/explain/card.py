@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.explain.categories import condition_text, indicator_term
 from dsfr.core.explain.html import RuleRow, rules_html, shortened
-from dsfr.core.explain.words import readable
+from dsfr.core.explain.words import Indicator, quoted, quoted_term, readable
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.predictor import Predictor
@@ -25,19 +24,6 @@ TERMS = {
     5: ("very low", "low", "medium", "high", "very high"),
 }
 """Names of the terms of a feature by their number; of more terms: level 1, level 2 and so on."""
-_PLAIN = re.compile(r"[^\W\d]\w*(\.\w+)*( \w+(\.\w+)*)*")
-_RESERVED = {"is", "or", "and", "where", "fully"}
-
-
-def quoted(name: str) -> str:
-    """A name as the text has it: in quotation marks, as JSON has it, unless it consists of plain words.
-
-    >>> [quoted(name) for name in ("mean radius", "x.1", "a*b", "this is")]
-    ['mean radius', 'x.1', '"a*b"', '"this is"']
-    """
-    if _PLAIN.fullmatch(name) and not _RESERVED & set(name.lower().split(" ")):
-        return name
-    return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
 def in_full(value: float) -> str:
@@ -79,6 +65,8 @@ class Card:
     """Sentences about the model: its price, and whether there is signal."""
     link: Link = field(default_factory=Link)
     """Limits of the result."""
+    indicators: Mapping[int, Indicator] = field(default_factory=dict)
+    """What a feature indicates, of the features of categories."""
 
     @property
     def rules(self) -> LinguisticRules:
@@ -111,7 +99,8 @@ class Card:
         return f"{shortened(self.target_name, 60)} by {rules} from {len(self.feature_names)} features"
 
     def __str__(self) -> str:
-        parts = [self.introduction(), "\n".join(self.notes), self._section("Words", self.meanings())]
+        parts = [self.introduction(), "\n".join(self.notes), self._section("Categories", self.categories())]
+        parts.append(self._section("Words", self.meanings()))
         parts += [self._section("Limits", self.limits()), *(self.rule_text(k) for k in range(len(self)))]
         return "\n\n".join(part for part in parts if part)
 
@@ -125,11 +114,17 @@ class Card:
             "The strength of a rule is the product of the degrees to which its conditions hold. Strengths sum to 1."
         )
 
+    def categories(self) -> list[str]:
+        """One sentence for every category that a rule has a condition or a term on: its levels."""
+        used = {j for j in self.indicators if self.rules.ramps_of(j) or self.lines[:, j + 1].any()}
+        columns = {self.indicators[j].column: self.indicators[j].levels for j in sorted(used)}
+        return [f"{quoted(name)} is one of {', '.join(map(quoted_term, levels))}" for name, levels in columns.items()]
+
     def meanings(self) -> list[str]:
         """One sentence for every term of every feature that a rule has a condition on."""
         found = []
         for j, names in enumerate(self.terms):
-            ramps = self.rules.ramps_of(j)
+            ramps = [] if j in self.indicators else self.rules.ramps_of(j)
             for i, name in enumerate(names if ramps else ()):
                 below, above = ramps[i - 1] if i else None, ramps[i] if i < len(ramps) else None
                 found.append(f"{quoted(self.feature_names[j])} is {quoted_term(name)}: {_meaning(below, above)}")
@@ -148,7 +143,7 @@ class Card:
             f"{quoted(self.feature_names[j])} counts as {in_full(float(limits.low[j]))} where it is lower, "
             f"as {in_full(float(limits.high[j]))} where it is higher"
             for j in used
-            if limits is not None
+            if limits is not None and j not in self.indicators
         ]
 
     def rule_text(self, rule: int) -> str:
@@ -159,24 +154,41 @@ class Card:
 
     def condition(self, rule: int) -> str:
         """The conditions of a rule."""
-        clauses = [
-            f"{quoted(self.feature_names[j])} is {' or '.join(map(quoted_term, self.terms[j][first : last + 1]))}"
-            for j, (first, last) in self.rules.conditions(rule).items()
-        ]
+        clauses = list(dict.fromkeys(text for _, _, text in self.clauses(rule)))
         return f"IF {' AND '.join(clauses)}" if clauses else "ALWAYS"
 
+    def clauses(self, rule: int) -> list[tuple[int, str, str]]:
+        """Feature, terms and text of every condition of a rule; conditions on one category have one text together."""
+        conditions = self.rules.conditions(rule)
+        held = {j: first == 1 for j, (first, _) in conditions.items() if j in self.indicators}
+        found = []
+        for j, (first, last) in conditions.items():
+            if j in held:
+                column = self.indicators[j].column
+                mine = {i: holds for i, holds in held.items() if self.indicators[i].column == column}
+                terms = condition_text([self.indicators[i] for i in mine], list(mine.values()))
+                found.append((j, terms, f"{quoted(column)} is {terms}"))
+            else:
+                terms = " or ".join(map(quoted_term, self.terms[j][first : last + 1]))
+                found.append((j, terms, f"{quoted(self.feature_names[j])} is {terms}"))
+        return found
+
     def line_text(self, rule: int) -> str:
-        """The line of a rule: its constant and the terms that it has."""
-        return " ".join([in_full(float(self.lines[rule, 0])), *self.line_terms(rule).values()])
+        """The line of a rule: its constant and the terms that it has, those of categories last."""
+        terms = self.line_terms(rule).values()
+        constant = in_full(float(self.lines[rule, 0]))
+        return "".join([constant, *(f"{',' if ' if ' in term else ''} {term}" for term in terms)])
 
     def line_terms(self, rule: int) -> dict[int, str]:
-        """Signed terms of the line of a rule, by feature."""
-        slopes = enumerate(zip(self.lines[rule, 1:].tolist(), self.feature_names, strict=True))
-        return {
-            j: f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}*{quoted(name)}"
-            for j, (slope, name) in slopes
-            if slope != 0.0
-        }
+        """Signed terms of the line of a rule, by feature, those of categories last."""
+        kept = [(j, slope) for j, slope in enumerate(self.lines[rule, 1:].tolist()) if slope != 0.0]
+        return {j: self._term(j, slope) for j, slope in sorted(kept, key=lambda entry: entry[0] in self.indicators)}
+
+    def _term(self, j: int, slope: float) -> str:
+        size = f"{'-' if slope < 0 else '+'} {in_full(abs(slope))}"
+        if j in self.indicators:
+            return f"{size} if {indicator_term(self.indicators[j])}"
+        return f"{size}*{quoted(self.feature_names[j])}"
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dictionary per rule: number, share, mean output, conditions, line and text."""
@@ -194,7 +206,7 @@ class Card:
 
     def complexity(self) -> dict[str, float]:
         """What there is to read: rules, conditions, terms of lines, and words."""
-        conditions = [len(self.rules.conditions(k)) for k in range(len(self))]
+        conditions = [len({text for _, _, text in self.clauses(k)}) for k in range(len(self))]
         terms = np.count_nonzero(self.lines[:, 1:], axis=1)
         words = [len(names) for j, names in enumerate(self.terms) if self.rules.ramps_of(j)]
         return {
@@ -225,11 +237,6 @@ class Card:
 
     def _section(self, title: str, lines: Sequence[str]) -> str:
         return "\n".join([title, *(f"  {line}" for line in lines)]) if lines else ""
-
-
-def quoted_term(name: str) -> str:
-    """A term as the text has it; numbers of two-valued features need no quotation marks."""
-    return name if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", name) else quoted(name)
 
 
 def _meaning(below: tuple[float, float] | None, above: tuple[float, float] | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +37,16 @@ class FeatureEffect:
     """Standard deviation over the rows, in the target's units."""
     variation: float
     """Square of the size, as a part of the sum over all effects and pairs."""
+    is_indicator: bool = False
+    """Whether the feature indicates a level of a category."""
 
     def __repr__(self) -> str:
         return f"<Effect of {shortened(str(self), 200)}>"
 
     def __str__(self) -> str:
+        if self.is_indicator:
+            other, held = (signed(float(np.interp(value, self.knots, self.values))) for value in (0.0, 1.0))
+            return f"{one_line(self.feature_name)} ({self.variation:.0%} of the variation): {held}, else {other}"
         chosen = self.shown_knots()
         points = (f"about {readable(self.knots[i])}: {signed(self.values[i])}" for i in chosen)
         between = " (between these, in proportion)" if len(chosen) > 1 else ""
@@ -119,8 +124,10 @@ class EffectsExplanation:
         return [*knots, *pairs]
 
 
-def explain_effects(base: EffectBase, feature_names: Sequence[str], rows: Array) -> EffectsExplanation:
-    """The effects about their means over rows, and their sizes there."""
+def explain_effects(
+    base: EffectBase, feature_names: Sequence[str], rows: Array, indicators: Collection[int] = ()
+) -> EffectsExplanation:
+    """The effects about their means over rows, and their sizes there; ``indicators``: features of categories."""
     numbers = np.unique(np.linspace(0, len(rows) - 1, MAX_ROWS).round().astype(np.int64))
     X = rows[numbers]
     origins = base.mean_terms(X)
@@ -129,7 +136,10 @@ def explain_effects(base: EffectBase, feature_names: Sequence[str], rows: Array)
     largest = max(sizes.max(), pair_sizes.max(initial=0.0), np.finfo(np.float64).tiny)
     total = ((sizes / largest) ** 2).sum() + ((pair_sizes / largest) ** 2).sum()
     parts = [(float(size), float((size / largest) ** 2 / max(total, 1.0))) for size in (*sizes, *pair_sizes)]
-    features = [FeatureEffect(j, feature_names[j], *curve, *parts[j]) for j, curve in enumerate(base.curves(origins))]
+    features = [
+        FeatureEffect(j, feature_names[j], *curve, *parts[j], j in indicators)
+        for j, curve in enumerate(base.curves(origins))
+    ]
     pairs = [
         PairEffect((feature_names[j], feature_names[k]), float(most), *part)
         for (j, k), most, part in zip(base.pairs, np.abs(together).max(axis=0), parts[len(features) :], strict=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from scipy.special import softmax
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.explain.html import RuleRow, rules_html
 from dsfr.core.explain.rule_base import RuleBase
-from dsfr.core.explain.words import label, one_line, positions, readable
+from dsfr.core.explain.words import Indicator, label, one_line, positions, readable, two_valued_label
 from dsfr.core.features.membership import membership_of
 
 SET_THRESHOLD = 0.1
@@ -56,8 +57,10 @@ class Rule:
     """Mean output of the rule over rows, weighted by its strength."""
     typical_rows: Array
     """The rows with the highest membership, (rows, d); none without data."""
-    typical_numbers: IntArray
-    """Numbers of these rows in the data, counted from 1."""
+    typical_names: tuple[Any, ...]
+    """Names of these rows in the data: their labels in a data frame's index, or else numbers counted from 1."""
+    indicators: Mapping[int, Indicator] = field(default_factory=dict)
+    """What a feature indicates, of the features of categories."""
 
     def __repr__(self) -> str:
         return f"<{self.title}; print it to read it>"
@@ -81,14 +84,23 @@ class Rule:
     def conditions(self) -> list[str]:
         """One line for every feature that matters to the firing."""
         shown = [j for j, matters in enumerate(self.matters) if matters]
-        names = [one_line(self.feature_names[j]) for j in shown]
+        names = [one_line(self.condition_name(j)) for j in shown]
         width = max(map(len, names), default=0)
         lines = [
-            f"{'AND' if i else 'IF '}  {name:<{width}} is {self.labels[j]} "
-            f"(about {readable(self.centers[j])} ± {readable(self.widths[j])})"
+            f"{'AND' if i else 'IF '}  {name:<{width}} is {self.labels[j]} {self.about(j)}".rstrip()
             for i, (j, name) in enumerate(zip(shown, names, strict=True))
         ]
         return lines or ["ALWAYS"]
+
+    def about(self, j: int) -> str:
+        """Center and width of the set of a feature; nothing for levels of a category."""
+        if j in self.indicators:
+            return ""
+        return f"(about {readable(self.centers[j])} ± {readable(self.widths[j])})"
+
+    def condition_name(self, j: int) -> str:
+        """Name of a feature in conditions: that of the column, if it indicates a level."""
+        return self.indicators[j].column if j in self.indicators else self.feature_names[j]
 
     def consequent(self) -> str:
         """The line of the rule, without negligible terms."""
@@ -97,10 +109,14 @@ class Rule:
     def line_terms(self) -> list[str]:
         """Signed terms of the line, without negligible ones."""
         return [
-            f"{'-' if self.coefficients[j] < 0 else '+'} {readable(abs(self.coefficients[j]))}·{one_line(name)}"
-            for j, name in enumerate(self.feature_names)
+            f"{'-' if self.coefficients[j] < 0 else '+'} {readable(abs(self.coefficients[j]))}·{self._term_name(j)}"
+            for j in range(len(self.feature_names))
             if self.terms[j]
         ]
+
+    def _term_name(self, j: int) -> str:
+        name = one_line(self.feature_names[j])
+        return f"[{name}]" if j in self.indicators else name
 
     @property
     def constant(self) -> float:
@@ -113,27 +129,41 @@ class Rule:
         return one_line(self.target_name)
 
     def _typical(self) -> Iterator[str]:
-        for number, row in zip(self.typical_numbers.tolist(), self.typical_rows, strict=True):
-            values = ", ".join(
-                f"{one_line(name)} {readable(value)}" for name, value in zip(self.feature_names, row, strict=True)
-            )
-            yield f"     like row {number}: {values}"
+        for number, row in zip(self.typical_names, self.typical_rows, strict=True):
+            values = (self._shown_value(j, float(value)) for j, value in enumerate(row))
+            yield f"     like row {one_line(str(number))}: {', '.join(value for value in values if value)}"
+
+    def _shown_value(self, j: int, value: float) -> str:
+        """Name and value of a feature; of a category of several levels, nothing for those that it has not."""
+        if j not in self.indicators:
+            return f"{one_line(self.feature_names[j])} {readable(value)}"
+        column, level, levels = self.indicators[j]
+        shown = level if value == 1.0 else self.indicators[j].opposite if len(levels) == 2 else ""
+        return f"{one_line(column)} {one_line(shown)}" if shown else ""
 
 
 def explain(
-    base: RuleBase, feature_names: Sequence[str], target_name: str, rows: Array, *, are_data: bool
+    base: RuleBase,
+    feature_names: Sequence[str],
+    target_name: str,
+    rows: Array,
+    *,
+    are_data: bool,
+    row_names: Sequence[Any] | None = None,
+    indicators: Mapping[int, Indicator] | None = None,
 ) -> tuple[Rule, ...]:
     """The rules in words, named by where their sets lie among ``rows``.
 
-    ``are_data``: the rows are real, and the most typical ones are shown. Without data the rows come from
-    `RuleBase.synthetic_rows`.
+    ``are_data``: the rows are real, and the most typical ones are shown, by their names or else by numbers from 1.
+    Without data the rows come from `RuleBase.synthetic_rows`.
     """
+    indicated = indicators or {}
     numbers = np.unique(np.linspace(0, len(rows) - 1, MAX_ROWS).round().astype(np.int64))
     X = base.members[0].predictor.within_limits(rows[numbers])
     strengths = base.strengths(X)
     mass = np.maximum(strengths.sum(axis=0), np.finfo(np.float64).tiny)
     means = np.einsum("nk,nk->k", strengths, base.lines(X)) / mass
-    places = np.column_stack([_places(base, X, j) for j in range(X.shape[1])])
+    labels = [_labels(base, X, j, indicated.get(j), are_data=are_data) for j in range(X.shape[1])]
     importance, terms = discrimination(base, X, strengths), _term_sizes(base) >= TERM_THRESHOLD
     matters = needed_features(base, X, strengths, importance)
     typical = _typical_rows(base, X) if are_data else np.empty((base.n_rules, 0), dtype=np.int64)
@@ -148,17 +178,39 @@ def explain(
             coefficients=base.slopes[k],
             feature_names=tuple(feature_names),
             target_name=target_name,
-            labels=tuple(label(place) for place in places[k].tolist()),
+            labels=tuple(of_feature[k] for of_feature in labels),
             importance=importance[k],
             matters=tuple(matters[k].tolist()),
             terms=tuple(terms[k].tolist()),
             # A rule that fires on none of these rows has its output at the center.
             mean_output=float(means[k] if mass[k] > SILENT else base.lines(base.centers[k][None])[0, k]),
             typical_rows=rows[numbers[typical[k]]],
-            typical_numbers=numbers[typical[k]] + 1,
+            typical_names=tuple(n + 1 if row_names is None else row_names[n] for n in numbers[typical[k]].tolist()),
+            indicators=indicated,
         )
         for k in range(base.n_rules)
     )
+
+
+def _labels(base: RuleBase, X: Array, j: int, indicator: Indicator | None, *, are_data: bool) -> list[str]:
+    """Label of a feature in every rule: of its values, where it has two or most rows have one, or of its place."""
+    centers = base.centers[:, j]
+    if indicator is not None:
+        names = indicator.opposite, indicator.level
+        return [two_valued_label(center, names) for center in centers.tolist()]
+    values = np.unique(X[:, j]) if are_data else np.empty(0)
+    if len(values) == 2:
+        low, high = values.tolist()
+        return [two_valued_label((c - low) / (high - low), (readable(low), readable(high))) for c in centers.tolist()]
+    labels = list(map(label, _places(base, X, j).tolist()))
+    if len(values) > 2 and (X[:, j] == values[0]).mean() >= HEAVY:
+        near = np.abs(centers - values[0]) <= TIE_WIDTHS * float(base.widths[:, j].min())
+        labels = [readable(values[0]) if at else said for at, said in zip(near.tolist(), labels, strict=True)]
+    return labels
+
+
+HEAVY = 0.3
+"""Part of the rows with the lowest value of a feature from which sets around it are named by that value."""
 
 
 def _places(base: RuleBase, X: Array, j: int) -> Array:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from typing import NamedTuple
+
 import numpy as np
 
 from dsfr.core.arrays import Array
@@ -60,3 +64,54 @@ def one_line(name: str) -> str:
     'a\\nb \\u202e ü'
     """
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in name)
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*(\.\w+)*( \w+(\.\w+)*)*")
+_RESERVED = {"is", "or", "and", "where", "fully", "not", "if"}
+
+
+def quoted(name: str) -> str:
+    """A name as the text of rules has it: in quotation marks, as JSON has it, unless it consists of plain words.
+
+    >>> [quoted(name) for name in ("mean radius", "x.1", "a*b", "this is")]
+    ['mean radius', 'x.1', '"a*b"', '"this is"']
+    """
+    if _PLAIN.fullmatch(name) and not _RESERVED & set(name.lower().split(" ")):
+        return name
+    return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def quoted_term(name: str) -> str:
+    """A term as the text has it; numbers need no quotation marks."""
+    return name if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", name) else quoted(name)
+
+
+class Indicator(NamedTuple):
+    """What a feature indicates that is 0 or 1: whether a column has a level."""
+
+    column: str
+    level: str
+    levels: tuple[str, ...]
+    """All levels of the column."""
+
+    @property
+    def opposite(self) -> str:
+        """What the column is where the feature is 0: the other one of two levels, or not this one.
+
+        >>> Indicator("sex", "m", ("f", "m")).opposite, Indicator("a", "x", ("x", "y", "z")).opposite
+        ('f', 'not x')
+        """
+        others = [level for level in self.levels if level != self.level]
+        return others[0] if len(others) == 1 else f"not {self.level}"
+
+
+def two_valued_label(position: float, names: tuple[str, str]) -> str:
+    """Label of a place between two values, 0 at the first and 1 at the second.
+
+    >>> [two_valued_label(position, ("0", "1")) for position in (0.003, 0.4, 0.95)]
+    ['0', '1 for 40%', '1']
+    """
+    low, high = names
+    if position < LABEL_EDGES[0]:
+        return low
+    return high if position > LABEL_EDGES[-1] else f"{high} for {position:.0%}"

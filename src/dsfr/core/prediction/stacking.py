@@ -39,6 +39,26 @@ class LeftOut:
     target_square: float
     n: float
 
+    @classmethod
+    def none(cls, n_models: int) -> LeftOut:
+        """Of no labels."""
+        return cls(np.zeros((n_models, n_models)), np.zeros(n_models), 0.0, 0.0)
+
+    @classmethod
+    def of(cls, predictions: Array, y: Array, weights: Array) -> LeftOut:
+        """Of some labels, their predictions by all models, shape (n, m), and how often each counts."""
+        root = np.sqrt(weights)
+        F, z = root[:, None] * predictions, root * y
+        return cls(F.T @ F, F.T @ z, float(z @ z), float(weights.sum()))
+
+    def __add__(self, other: LeftOut) -> LeftOut:
+        return LeftOut(
+            self.products + other.products,
+            self.moment + other.moment,
+            self.target_square + other.target_square,
+            self.n + other.n,
+        )
+
     def grouped(self, groups: Array) -> LeftOut:
         """Products of averages of models; ``groups`` has the shares of the models in each as columns, shape (m, g)."""
         return replace(self, products=groups.T @ self.products @ groups, moment=groups.T @ self.moment)

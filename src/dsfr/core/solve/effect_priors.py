@@ -8,7 +8,7 @@ by evidence, which is automatic relevance determination.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from dsfr.core.arrays import IntArray
 from dsfr.core.features.effects import Effects
 from dsfr.core.solve.prior_variances import VariancePrior
 
+ROWS_PER_KNOT = 15.0
+"""Three times as many as an owner insists on."""
 LOG_RELEVANCE = (-2.0, 2.5)
 LOG_CURVATURE = (-1.0, 2.0)
 LOG_SINGLE, LOG_PRODUCT = (0.0, 1.5), (-1.0, 1.5)
@@ -70,6 +72,18 @@ class EffectSizes:
     n_knots: int
     n_curves: int
     product_terms: int
+
+    def with_curves(self, n_curves: int) -> EffectSizes:
+        """The same with another number of curves, and of knots accordingly."""
+        return EffectSizes(2 * n_curves + 3, n_curves, min(self.product_terms, n_curves + 1))
+
+    def without_curved_products(self) -> EffectSizes:
+        """Products of lines alone: a product of two curves can be made for single rows."""
+        return replace(self, product_terms=min(self.product_terms, 1))
+
+    def for_rows(self, n_rows: float) -> EffectSizes:
+        """So many curves that about `ROWS_PER_KNOT` of these rows are nearest to each knot; one at least."""
+        return self.with_curves(max(min(self.n_curves, int(n_rows / ROWS_PER_KNOT - 3.0) // 2), min(self.n_curves, 1)))
 
 
 def effect_sizes(n_features: int, n_labeled: float, most: int) -> EffectSizes:

@@ -16,12 +16,15 @@ import numpy as np
 from dsfr.engines.base import BaseEngine
 from dsfr.engines.checkpoint.identity import FORMAT, as_json, first_difference
 from dsfr.engines.checkpoint.journal import Journal, Record
+from dsfr.engines.contract import RefusedError
 from dsfr.engines.flattening import layout_of, pack_bundles, unpack_bundles
 from dsfr.storage.bundles import Bundle
 from dsfr.storage.lock import FileLock
 
 MAX_LEAD = 1
 """Largest number of rounds that one process can be ahead of another, if every round waits for all."""
+REFUSED = "refused"
+"""Name of the reason in the record of a round that an agent refused."""
 IDENTIFY = "identify"
 """The task whose sum identifies the rows."""
 
@@ -107,12 +110,20 @@ class Checkpointed(BaseEngine):
             self._round += 1
             return self._replay(self._replayed[self._round - 1], request)
         self._restore_memories()
-        result = run()
-        self._round += 1  # not before: a round that fails has no record
-        self._journal.append(Record({"result": np.frombuffer(pack_bundles(result), dtype=np.uint8)}, request))
+        try:
+            result = run()
+        except RefusedError as error:  # an answer as well: the training asks for less, and does so when it is resumed
+            self._append(Record({}, request | {REFUSED: str(error)}))
+            raise
+        self._append(Record({"result": np.frombuffer(pack_bundles(result), dtype=np.uint8)}, request))
+        return result
+
+    def _append(self, record: Record) -> None:
+        """Add the result of a round; a round that fails has no record."""
+        self._round += 1
+        self._journal.append(record)
         if self._round % self._every == 0:
             self._snapshot()
-        return result
 
     def _replay(self, record: Record, request: Mapping[str, str]) -> list[Bundle]:
         if any(record.metadata.get(name) != value for name, value in request.items()):
@@ -120,6 +131,8 @@ class Checkpointed(BaseEngine):
                 f"round {self._round} in {self._journal.path} is {record.metadata.get('task')!r}, but the training "
                 f"runs {request['task']!r}: another version wrote the journal. Train anew in an empty folder."
             )
+        if REFUSED in record.metadata:
+            raise RefusedError(record.metadata[REFUSED])
         return unpack_bundles(record.arrays["result"].tobytes())
 
     def _restore_memories(self) -> None:

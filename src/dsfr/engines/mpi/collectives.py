@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.engines.contract import EngineError
+from dsfr.engines.contract import EngineError, RefusedError
 
 T = TypeVar("T")
 
@@ -20,6 +20,10 @@ class RankError(EngineError):
     def __init__(self, message: str, rank: int) -> None:
         super().__init__(message)
         self.rank = rank
+
+
+class RankRefusedError(RankError, RefusedError):
+    """A refusal on one rank, raised on all ranks."""
 
 
 class Collectives(ABC):
@@ -46,16 +50,18 @@ class Collectives(ABC):
         Raises
         ------
         RankError
-            Naming the first rank with an error, and the cause.
+            Naming the first rank with an error, and the cause. Where all errors are refusals, it is a
+            `RefusedError` as well.
         """
-        own = np.array([self.size - self.rank if error else 0, *numbers, *(-number for number in numbers)], dtype=float)
-        maxima = self.reduce(own, "max")
+        has_failed = error is not None and not isinstance(error, RefusedError)
+        state = (self.size - self.rank if error else 0, float(has_failed))
+        maxima = self.reduce(np.array([*state, *numbers, *(-number for number in numbers)], dtype=float), "max")
         if maxima[0]:
             rank = self.size - int(maxima[0])
             cause = self.broadcast(describe_error(error) if error and rank == self.rank else "", rank)
-            raise RankError(f"rank {rank}: {cause}", rank) from error
+            raise (RankError if maxima[1] else RankRefusedError)(f"rank {rank}: {cause}", rank) from error
         n = len(numbers)
-        return [bool(high == -low) for high, low in zip(maxima[1 : 1 + n], maxima[1 + n :], strict=True)]
+        return [bool(high == -low) for high, low in zip(maxima[2 : 2 + n], maxima[2 + n :], strict=True)]
 
     def run_on_all(self, function: Callable[[], T]) -> T:
         """The result of a function on every rank, or the same error on all ranks if it fails on any."""

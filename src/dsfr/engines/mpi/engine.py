@@ -29,8 +29,8 @@ from dsfr.engines.mpi.ranks import Ranks
 from dsfr.engines.reduction import reduce_round
 from dsfr.storage.bundles import Bundle, payload_bytes
 
-AGREEMENT_BYTES = 5 * 8
-"""Bytes of `Collectives.agree` before a reduction: failures, and minima and maxima of two checksums."""
+AGREEMENT_BYTES = 6 * 8
+"""Bytes of `Collectives.agree` before a reduction: failures, refusals, and minima and maxima of two checksums."""
 N_HEADER = 3
 """Numbers in the header of a sum that also checks agreement."""
 MAX_CHECKSUM = 1 << 20

@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -18,8 +19,10 @@ from dsfr.io.columns import Table, TableError
 from dsfr.io.formats.contract import TableFormat
 
 GZIP_MAGIC = b"\x1f\x8b"
-HEAD_BYTES = 4096
+HEAD_BYTES = 2**16
 """Bytes that are checked before the file is parsed."""
+DELIMITERS = (",", ";", "\t", "|")
+SNIFFED_LINES = 100
 _BUFFER_BYTES = 2**20
 _BLOCK_BYTES = 2**23
 
@@ -32,7 +35,7 @@ class Csv(TableFormat):
     def column_names(self, path: Path, delimiter: str) -> list[str]:
         """Names in the header."""
         with _open(path) as stream:
-            check_text(path, stream.read(HEAD_BYTES), delimiter)
+            check_text(path, stream.read(HEAD_BYTES))
         parsing = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         with _open(path) as stream:
             names: list[str] = pa.csv.open_csv(stream, parse_options=parsing).schema.names
@@ -85,8 +88,35 @@ def to_csv(table: Table, *, delimiter: str = ",", header: bool = True) -> str:
     return text.getvalue()
 
 
-def check_text(path: Path, head: bytes, delimiter: str) -> None:
-    """Check that the first bytes of a file are those of a CSV file with this delimiter.
+def sniff(path: Path, delimiter: str | None = None) -> tuple[str, str]:
+    """Separator and decimal mark that the first lines of a file look like.
+
+    The separator is the one that occurs equally often in nearly all lines, most often if several do. Decimals have a
+    comma if fields look so and none has a point; where commas separate fields, decimals have a point.
+    """
+    with _open(path) as stream:
+        head = stream.read(HEAD_BYTES)
+    check_text(path, head)
+    lines = _decoded(path, head).lstrip("\ufeff\r\n").splitlines()
+    complete = [line for line in (lines[:-1] if len(head) == HEAD_BYTES else lines) if line.strip()][:SNIFFED_LINES]
+    lines = complete or lines[:1]
+    if delimiter is None:
+        delimiter = max(DELIMITERS, key=lambda mark: _separations(lines, mark))
+        delimiter = delimiter if _separations(lines, delimiter) else DELIMITERS[0]
+    fields = [field.strip() for row in csv.reader(lines[1:], delimiter=delimiter) for field in row]
+    has_comma = any(re.fullmatch(r"[-+]?\d+,\d+", field) for field in fields)
+    has_point = any(re.fullmatch(r"[-+]?\d*\.\d+", field) for field in fields)
+    return delimiter, "," if delimiter != "," and has_comma and not has_point else "."
+
+
+def _separations(lines: Sequence[str], delimiter: str) -> int:
+    """How often a separator occurs in the header, if it occurs as often in nearly all lines; else 0."""
+    counts = [len(row) - 1 for row in csv.reader(lines, delimiter=delimiter)]
+    return counts[0] if counts.count(counts[0]) >= 0.9 * len(counts) else 0
+
+
+def check_text(path: Path, head: bytes) -> None:
+    """Check that the first bytes of a file are those of a text file.
 
     Raises
     ------
@@ -99,12 +129,7 @@ def check_text(path: Path, head: bytes, delimiter: str) -> None:
         raise TableError(f"{path} is UTF-16 text: save it as UTF-8")
     if b"\0" in head:
         raise TableError(f"{path} is not a text file: give a CSV, gzipped CSV or Parquet file")
-    header = _decoded(path, head).lstrip("\ufeff\r\n").partition("\n")[0]
-    for other in (";", "\t"):
-        # Checked before parsing: rows with decimal commas would have more fields than the header.
-        if delimiter not in header and other in header:
-            shown = "\\t" if other == "\t" else other
-            raise TableError(f"{path} looks separated by '{shown}', not by '{delimiter}': pass --delimiter '{shown}'")
+    _decoded(path, head)
 
 
 def _decoded(path: Path, head: bytes) -> str:

@@ -77,6 +77,8 @@ class StudentSettings(Component):
     max_terms: int | None = parameter(None, count(0, "a whole number >= 0, or None", or_none=True))
     tolerance: float = parameter(0.01, number(0, "a number >= 0; 0.01 is one per cent of the error", strict=False))
     edits: Edits = field(default_factory=Edits)
+    categories: tuple[tuple[int, ...], ...] = ()
+    """Features that indicate all levels of one category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,14 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     units = Units(strongest.ranges, *own_units, strongest.limits)
     with single_threaded_blas():
         products = teach(engine, training.mixture, own_units)
-        measured = teacher_error(engine, training.mixture, own_units)
+        left_out = teacher_error(engine, training.mixture, own_units)
+        measured = training.error if left_out is None else left_out
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
         error = USUAL_ERROR * variance if measured is None else measured[0]
         means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
         error = max(float(error), LEAST_ERROR)
-        lesson = _Lesson(engine, units, target, settings, error, measured is not None, means.tolist())
+        lesson = _Lesson(engine, units, target, settings, error, left_out is not None, means.tolist())
         if measured is not None and not _is_signal(*measured):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
@@ -151,16 +154,18 @@ def _constant(lesson: _Lesson, training: Training) -> Student:
 def _learn(lesson: _Lesson, products: Array, variance: float, training: Training) -> Student:
     settings, n_features = lesson.settings, len(lesson.units.ranges.low)
     columns = Columns(line_columns(products), lesson.units.ranges)
-    knots, binary = agree_knots(lesson.engine)
+    knots, binary = agree_knots(lesson.engine, lesson.units.ranges)
     knots = settings.edits.with_fixed(knots)
     usable = [j for j in range(n_features) if knots[j, 0] < knots[j, -1] and j not in settings.edits.unconditioned]
     chosen = np.array(agree_candidates(lesson.engine, products, columns, knots, usable), dtype=np.int64)
     candidates = Candidates(chosen, knots[chosen], dict(settings.edits.fixed))
     n = float(products[0, 0])
-    growth = Growth(candidates, settings.max_conditions, MIN_SHARE * n, LEAST_GAIN * n * variance)
+    least = MIN_SHARE * n, LEAST_GAIN * n * variance
+    growth = Growth(candidates, settings.max_conditions, *least, settings.categories)
     grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
     curve, lines = _curve(lesson, grown)
-    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules:
+    # Not where agents may refuse: how many rules would be better is not worth many refusals.
+    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
         grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
         curve, lines = _curve(lesson, grown)
     k = chosen_number([entry["price"] for entry in curve], settings.max_rules, settings.tolerance)
@@ -175,7 +180,8 @@ def _curve(lesson: _Lesson, grown: Grown) -> tuple[list[dict[str, float]], list[
     """Price by number of rules: expected from the distance to the teacher and, with labels, by leave-one-out."""
     settings, sums = lesson.settings, grown.sums
     budget = ((1.0 + TERMS_PRICE) ** 2 - 1.0) * lesson.error
-    rules = LineRules(budget, settings.max_terms, *settings.edits.lines(grown.columns.features))
+    categories = _categories(settings.categories, grown.columns)
+    rules = LineRules(budget, settings.max_terms, *settings.edits.lines(grown.columns.features), categories)
     lines = [stage_lines(grown.tree, sums, k, rules) for k in range(1, len(grown.tree.stages) + 1)]
     curve = []
     for k, own in enumerate(lines, start=1):
@@ -186,6 +192,14 @@ def _curve(lesson: _Lesson, grown: Grown) -> tuple[list[dict[str, float]], list[
         for entry, square in zip(curve, squares.tolist(), strict=True):
             entry["left_out_error"] = float(np.sqrt(square)) * lesson.units.target_scale
     return curve, lines
+
+
+def _categories(categories: tuple[tuple[int, ...], ...], columns: Columns) -> tuple[tuple[tuple[int, float], ...], ...]:
+    """Columns of lines and half ranges of the categories all of whose indicators lines may have."""
+    places = {feature: place + 1 for place, feature in enumerate(columns.features.tolist())}
+    halves = columns.ranges.half_widths
+    complete = [features for features in categories if all(feature in places for feature in features)]
+    return tuple(tuple((places[j], float(halves[j])) for j in features) for features in complete)
 
 
 def _stage_squares(lesson: _Lesson, grown: Grown, lines: list[Array]) -> Array:

@@ -21,7 +21,7 @@ from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least, optional, within
-from dsfr.training.tasks.fields import COUNT, RANGES, SCORE, TARGET
+from dsfr.training.tasks.fields import COUNT, FLAG, RANGES, SCORE, TARGET
 from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.tasks.registry import task
 
@@ -69,7 +69,7 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     verb="sum",
     stage="distillation",
     reveals="Averages of known functions over the agent's rows: strengths of rules and distances of predictions.",
-    broadcast={**STUDENT, **TARGET, **RANGES},
+    broadcast={**STUDENT, **TARGET, **RANGES, "masses_alone": optional(FLAG)},
     contributes={
         "teacher_total": array(),
         "teacher_square": SCORE,
@@ -97,7 +97,8 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
         squares = (t, t**2, (t - predictions) ** 2, (t - alone) ** 2, overlap)
         numbers += [part.sum() for part in squares]
         masses += W.sum(axis=0)
-        strongest += np.bincount(best, minlength=k)
+        # Few rows can be those where a rule is the strongest, so agents may refuse to count them.
+        strongest += W.sum(axis=0) if "masses_alone" in broadcast else np.bincount(best, minlength=k)
         outputs += np.einsum("nk,nk->k", W, L)
     names = ("teacher_total", "teacher_square", "distance", "strongest_distance", "overlap")
     sums = {name: scalar(value) for name, value in zip(names, numbers.tolist(), strict=True)}
@@ -162,7 +163,7 @@ class Measured:
     shares: Array
     """Share of all strengths of every rule; (k,)."""
     coverage: Array
-    """Share of the rows on which every rule is the strongest; (k,)."""
+    """Share of the rows on which every rule is the strongest; where sums alone leave the agents, `shares`; (k,)."""
     outputs: Array
     """Mean output of every rule over its rows, in the target's units; (k,)."""
     overlap: float
@@ -171,7 +172,8 @@ class Measured:
 
 def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) -> Measured:
     """Measures of the student, in one round."""
-    summed = engine.sum("measure_student", {**student_arrays(student), **target, **pack(ranges)})
+    alone = {"masses_alone": scalar(1.0)} if engine.only_sums else {}
+    summed = engine.sum("measure_student", {**student_arrays(student), **target, **pack(ranges), **alone})
     n, masses = float(summed["n_samples"]), summed["masses"]
     variance = float(summed["teacher_square"]) / n - (float(summed["teacher_total"]) / n) ** 2
     distance = float(summed["distance"]) / n

@@ -16,7 +16,7 @@ from dsfr.core.distillation.student import JointSums
 from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules, line_features
 from dsfr.core.scaling.affine import Ranges
-from dsfr.engines import Engine
+from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.distillation.taught import KEPT_TEACHER, taught_blocks
 from dsfr.training.shard import Shard
@@ -31,6 +31,8 @@ MOST_LINE_FEATURES = 20
 """Features that lines may have; with more features, those that reproduce the teacher best as a plane."""
 MOST_CANDIDATES = 12
 """Features that rules may be split along; with more, those along which the teacher bends most."""
+COARSER = ((1, 3, 4, 5, 7), (2, 4, 6), (3, 5))
+"""Which knots of a feature are kept, where agents refuse bins between all of them."""
 BY_SLOPE = 4
 """Of these, features with the largest slopes instead: an interaction need not show as a bend."""
 
@@ -195,21 +197,59 @@ def agree_candidates(engine: Engine, products: Array, columns: Columns, knots: A
 
 
 def grow(engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules: int) -> Grown:
-    """Split rules until there are so many, or no split is worth it; one round each, and one for the sums."""
+    """Split rules until there are so many, or no split is worth it; one round each, and one for the sums.
+
+    Agents may refuse sums of rules with few of their rows: such rules are not split, and of too many the last are one.
+    """
+    trees = [tree]
     while len(tree.leaves) < max_rules and len(growth.candidates.features):
         tree = _with_sums(engine, tree, growth.candidates, columns)
         split = tree.best_split(growth)
         if split is None:
             break
         tree = tree.split(split)
-    rules = tree.rules(columns.n_features)
-    summed = engine.sum("rule_sums", {**rules.arrays(), **columns.message()})
+        trees.append(tree)
+    return _joint(engine, trees, columns)
+
+
+def _joint(engine: Engine, trees: list[Tree], columns: Columns) -> Grown:
+    """The largest tree whose joint sums all agents give."""
+    rules = trees[-1].rules(columns.n_features)
+    try:
+        summed = engine.sum("rule_sums", {**rules.arrays(), **columns.message()})
+    except RefusedError:
+        if len(trees) == 1:
+            raise
+        return _joint(engine, trees[:-1], columns)
     size = rules.n_rules * (len(columns.features) + 1) + 1
-    return Grown(tree, columns, JointSums.of(matrices(summed["products"], size), rules.n_rules))
+    return Grown(trees[-1], columns, JointSums.of(matrices(summed["products"], size), rules.n_rules))
 
 
 def _with_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Columns) -> Tree:
-    numbers = [number for number, leaf in enumerate(tree.leaves) if leaf.sums is None]
+    numbers = [number for number, leaf in enumerate(tree.leaves) if leaf.sums is None and not leaf.is_closed]
+    if not engine.only_sums:
+        return tree.with_sums(numbers, _split_sums(engine, tree, candidates, columns, numbers), candidates)
+    for number in numbers:  # one by one: a refusal is of all that was asked
+        tree = _with_allowed_sums(engine, tree, candidates, columns, number)
+    return tree
+
+
+def _with_allowed_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Columns, number: int) -> Tree:
+    """The tree with the sums of a rule for the finest knots that no agent refuses; closed if all are refused."""
+    most = len(np.unique((tree.leaves[number].candidates or candidates).knots[0]))  # knots that its parent had
+    for tried in (candidates, *(candidates.coarser(places) for places in COARSER)):
+        if len(np.unique(tried.knots[0])) > most:
+            continue
+        try:
+            return tree.with_sums([number], _split_sums(engine, tree, tried, columns, [number]), tried)
+        except RefusedError:
+            continue
+    return tree.closed(number)
+
+
+def _split_sums(
+    engine: Engine, tree: Tree, candidates: Candidates, columns: Columns, numbers: list[int]
+) -> list[SplitSums]:
     message = {
         **tree.rules(columns.n_features).arrays(),
         **columns.message(),
@@ -218,4 +258,4 @@ def _with_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Colu
         "knots": candidates.knots,
     }
     summed = engine.sum("split_sums", message)
-    return tree.with_sums(numbers, [SplitSums(*pair) for pair in zip(summed["bins"], summed["ramps"], strict=True)])
+    return [SplitSums(*pair) for pair in zip(summed["bins"], summed["ramps"], strict=True)]

@@ -13,10 +13,12 @@ from dsfr.core.distillation.knots import (
     padded,
     second_thresholds,
 )
+from dsfr.core.features.quantile_curves import Distribution
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.quantiles import counts_below
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
+from dsfr.training.scaling.grid_counts import agree_grid_counts
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least
 from dsfr.training.tasks.fields import ASCENDING
@@ -55,8 +57,13 @@ def feature_counts(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     return memory, {"counts": counts}
 
 
-def agree_knots(engine: Engine) -> tuple[Array, list[int]]:
-    """Knots of every feature, shape (d, knots), and which features have two values."""
+def agree_knots(engine: Engine, ranges: Ranges) -> tuple[Array, list[int]]:
+    """Knots of every feature, shape (d, knots), and which features have two values.
+
+    Where sums alone leave the agents, knots lie on the grid of the declared ranges.
+    """
+    if engine.only_sums:
+        return _grid_knots(agree_grid_counts(engine, ranges))
     seen = engine.max("feature_extremes", {})
     first = first_thresholds(-seen["minus_low"], seen["high"])
     counts = engine.sum("feature_counts", {"thresholds": first})["counts"]
@@ -66,4 +73,16 @@ def agree_knots(engine: Engine) -> tuple[Array, list[int]]:
     knots = np.stack([knots_of(*pair) for pair in zip(second, finer, strict=True)])
     for j in binary:
         knots[j] = padded(first[j, [0, -1]])
+    return knots, binary
+
+
+def _grid_knots(found: Distribution) -> tuple[Array, list[int]]:
+    columns = [np.unique(values, return_index=True) for values in found.thresholds.T]
+    pairs = [(values, counts[places]) for (values, places), counts in zip(columns, found.counts.T, strict=True)]
+    for _, counts in pairs:
+        counts[-1] = found.counts[-1, 0]
+    binary = [j for j, (values, counts) in enumerate(pairs) if len(values) > 1 and is_two_valued(counts)]
+    knots = np.stack([knots_of(*pair) for pair in pairs])
+    for j in binary:
+        knots[j] = padded(pairs[j][0][[0, -1]])
     return knots, binary

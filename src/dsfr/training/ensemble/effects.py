@@ -17,13 +17,14 @@ from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
-from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
+from dsfr.core.solve.effect_priors import EffectSizes, effect_prior, effect_sizes, product_effects, single_effects
 from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
-from dsfr.engines import Engine
+from dsfr.engines import Engine, RefusedError
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.ensemble.members import Base
+from dsfr.training.scaling.grid_counts import agree_grid_counts
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.tasks.messages import pack, scalar, unpack_statistics
@@ -48,13 +49,14 @@ class TrainedEffects:
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
     """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
-    allowed = settings.most_weights(population.n_labeled)
+    allowed = settings.most_weights(population.stated_labels)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
         return TrainedEffects()
-    dictionary, n_values = _dictionary(engine, settings, population, most)
-    target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
-    total = unpack_statistics(engine.sum("statistics", {**dictionary.arrays(), **pack(population.ranges), **target}))
+    found = _summed(engine, settings, population, most)
+    if found is None:
+        return TrainedEffects()
+    dictionary, total, n_values = found
     n = len(dictionary.singles)
     trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
     if len(dictionary.pairs) and settings.effects == "pairs":
@@ -62,17 +64,44 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     return TrainedEffects(tuple(base for base in trained if base is not None), n_values)
 
 
-def _dictionary(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[Effects, int | None]:
-    """All effects that are tried, and the number of different labels if they are few."""
+def _summed(
+    engine: Engine, settings: Settings, population: Population, most: int
+) -> tuple[Effects, Statistics, int | None] | None:
+    """All effects that are tried, their statistics, and the number of different labels if they are few.
+
+    Where sums alone leave the agents, these can refuse knots between which they have few rows: fewer curves are then
+    tried, and None is returned if the agents refuse one.
+    """
+    sizes = effect_sizes(len(population.ranges.low), population.n_labeled, most)
+    if not engine.only_sums:
+        distribution, n_values = _distribution(engine, population)
+        dictionary = _dictionary(settings, population, sizes, distribution)
+        return dictionary, _statistics(engine, population, dictionary), n_values
+    distribution = agree_grid_counts(engine, population.ranges)
+    sizes = sizes.without_curved_products().for_rows(population.n_samples / engine.n_agents)
+    while sizes.n_curves:
+        dictionary = _dictionary(settings, population, sizes, distribution)
+        try:
+            return dictionary, _statistics(engine, population, dictionary), None
+        except RefusedError:
+            sizes = sizes.with_curves(sizes.n_curves // 2)
+    return None
+
+
+def _statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
+    target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
+    return unpack_statistics(engine.sum("statistics", {**effects.arrays(), **pack(population.ranges), **target}))
+
+
+def _dictionary(settings: Settings, population: Population, sizes: EffectSizes, distribution: Distribution) -> Effects:
+    """All effects that are tried."""
     d = len(population.ranges.low)
-    sizes = effect_sizes(d, population.n_labeled, most)
-    distribution, n_values = _distribution(engine, population)
     knots, ranks = distribution.knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)
     n_terms = sizes.product_terms if settings.effects == "pairs" else 0
     products = product_effects(np.arange(d), n_terms)
     curves = quantile_curves(scaled, ranks, sizes.n_curves)
-    return Effects(scaled, curves, single_effects(d, sizes.n_curves), products), n_values
+    return Effects(scaled, curves, single_effects(d, sizes.n_curves), products)
 
 
 def _distribution(engine: Engine, population: Population) -> tuple[Distribution, int | None]:

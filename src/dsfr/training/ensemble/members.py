@@ -17,13 +17,21 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
-from dsfr.training.tasks.declaration import array
-from dsfr.training.tasks.fields import BASIS_OR_EFFECTS, COUNT, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.declaration import Fields, array
+from dsfr.training.tasks.fields import BASIS_OR_EFFECTS, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
 from dsfr.training.tasks.messages import pack, scalar
 from dsfr.training.tasks.registry import task
 from dsfr.training.tasks.semidefinite import GRAM
 from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
 from dsfr.training.weights.problem import Solution
+
+LEFT_OUT: Fields = {
+    "products": array("m", "m", rules=(GRAM,)),
+    "moment": array("m"),
+    "target_square": SCORE,
+    "n": COUNT,
+}
+"""A `LeftOut`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +81,33 @@ class Base:
     reveals="How well the labels of others predict the agent's: products of leave-one-out predictions. With "
     '`tune="loo"` and several models.',
     broadcast=MIXTURE_WITH_FACTORS,
-    contributes={
-        "products": array("m", "m", rules=(GRAM,)),
-        "moment": array("m"),
-        "target_square": SCORE,
-        "n": COUNT,
-    },
+    contributes=LEFT_OUT,
     recalls=("label_groups",),
 )
 def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): products of the leave-one-out predictions of all rule bases with each other and the targets."""
-    m = len(broadcast["shares"])
-    sums = LeftOut(np.zeros((m, m)), np.zeros(m), 0.0, 0.0)
+    sums = LeftOut.none(len(broadcast["shares"]))
     for rows in left_out_rows(shard, memory, broadcast):
-        root = np.sqrt(rows.weights)
-        predictions, y = root[:, None] * rows.predictions, root * rows.y
-        sums = LeftOut(
-            sums.products + predictions.T @ predictions,
-            sums.moment + predictions.T @ y,
-            sums.target_square + float(y @ y),
-            sums.n + float(rows.weights.sum()),
-        )
+        sums += LeftOut.of(rows.predictions, rows.y, rows.weights)
+    return memory, pack(sums)
+
+
+@task(
+    verb="sum",
+    stage="averaging",
+    reveals="How well a model predicts the agent's labels: products of the predictions of its members with each other "
+    "and with the targets, over labelled rows. Where sums alone leave the agents.",
+    broadcast=MIXTURE,
+    contributes=LEFT_OUT,
+)
+def label_products(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): as `stack`, of predictions that have seen the label, for which agents need no factors."""
+    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
+    sums = LeftOut.none(len(bases))
+    for blocks in zip(*(labeled_blocks(shard, memory, base) for base in bases), strict=True):
+        parts = zip(blocks, bases, strict=True)
+        predictions = np.stack([H @ base["weights"] for (H, _, _), base in parts], axis=1)
+        sums += LeftOut.of(predictions, *blocks[0][1:])
     return memory, pack(sums)
 
 

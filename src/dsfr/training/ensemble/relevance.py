@@ -96,7 +96,7 @@ def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
 def agree_polynomial(engine: Engine, settings: Settings, population: Population) -> Array | None:
     """Relevance by curvature; None where it is not asked for, features are too many, or labels do not vary."""
     polynomial = Polynomial.of(len(population.ranges.low)) if settings.relevance == "evidence" else None
-    most = settings.most_weights(population.n_labeled)
+    most = settings.most_weights(population.stated_labels)
     if polynomial is None or (most is not None and polynomial.n_outputs > most):
         return None
     target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}

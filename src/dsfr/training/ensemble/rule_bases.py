@@ -17,7 +17,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.prediction.stacking import LeftOut, tempered_shares
 from dsfr.core.sampling import sample_share
-from dsfr.engines import Engine
+from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
@@ -47,13 +47,8 @@ def agree_bases(
     engine: Engine, settings: Settings, population: Population, effects: Sequence[Base], observe: Observer
 ) -> tuple[list[Base], Weighed]:
     """Members and their shares in the average of their predictions; those of effects are trained already."""
-    trained: list[Base] = []
     curvature = agree_polynomial(engine, settings, population)
-    for step in _steps(settings, population, trained):
-        variation = Variation(len(trained), _stretch(settings, trained, curvature))
-        trained.append(_agree_base(engine, step, population, variation, observe))
-        if trained[-1].tuned is None and settings.tune is not None:  # the labels do not vary: nothing can be learnt
-            return trained[-1:], Weighed(np.ones(1))
+    trained = _agree_each(engine, settings, population, curvature, observe)
     if settings.n_models == 1 and trained:
         trained = [trained[-1] if settings.tune is None else max(trained, key=lambda base: base.score)]
     members = [*effects, *trained]
@@ -64,8 +59,29 @@ def agree_bases(
     return members, _weigh(engine, settings, population, members)
 
 
+def _agree_each(
+    engine: Engine, settings: Settings, population: Population, curvature: Array | None, observe: Observer
+) -> list[Base]:
+    """Rule bases one after the other. Agents may refuse clusters with few of their rows: then fewer rules are tried."""
+    trained: list[Base] = []
+    for step in _steps(settings, population, trained):
+        variation = Variation(len(trained), _stretch(settings, trained, curvature))
+        try:
+            trained.append(_agree_base(engine, step, population, variation, observe))
+        except RefusedError:
+            fewer = step.n_rules // 2
+            if trained:
+                return trained
+            if settings.n_models != "auto" or fewer == 0:
+                raise
+            return _agree_each(engine, replace(settings, n_rules=fewer), population, curvature, observe)
+        if trained[-1].tuned is None and settings.tune is not None:  # the labels do not vary: nothing can be learnt
+            return trained[-1:]
+    return trained
+
+
 def _nothing_fits(settings: Settings, population: Population) -> str:
-    d, n = len(population.ranges.low), int(population.n_labeled)
+    d, n = len(population.ranges.low), int(population.stated_labels)
     return (
         f"max_weights_per_label={settings.max_weights_per_label:g} allows {settings.most_weights(n)} weights for {n} "
         f"labels, and a line along {d} features has {d + 1}: use fewer columns, label more rows, or raise it"
@@ -99,7 +115,7 @@ def varied_message(population: Population, variation: Variation) -> Bundle:
 def _steps(settings: Settings, population: Population, trained: list[Base]) -> Iterator[Settings]:
     """Settings of one rule base after the other; what has been trained decides how long it goes on."""
     n_features = len(population.ranges.low)
-    most_weights = settings.most_weights(population.n_labeled)
+    most_weights = settings.most_weights(population.stated_labels)
     most_rules = settings.most_rules if most_weights is None else most_weights // (n_features + 1)
     if most_rules < settings.n_rules:
         if most_rules == 0:
@@ -157,6 +173,9 @@ class Weighed:
     shares: Array
     optimism: float = 1.0
     """Factor by which the leave-one-out errors of the average are too small."""
+    error: tuple[float, float] | None = None
+    """Mean squared leave-one-out error, in variances of the target, and the number of labels, where both follow from
+    sums."""
 
 
 def _weigh(engine: Engine, settings: Settings, population: Population, trained: list[Base]) -> Weighed:
@@ -172,10 +191,20 @@ def _weigh(engine: Engine, settings: Settings, population: Population, trained: 
     groups = np.eye(len(trained))
     if settings.tune != "loo" and ruled.any():
         groups = np.column_stack([groups[:, ~ruled], by_evidence])
-    message = mixture_message(population, trained, np.full(len(trained), 1.0 / len(trained)))
-    measured = unpack(LeftOut, engine.sum("stack", message))
+    measured = _left_out(engine, population, trained)
     factors = [RULE_OPTIMISM if base.has_rules else base.found.optimism for base in trained]
     larger = measured.inflated(np.array(factors))
     shares: Array = groups @ larger.grouped(groups).shares()
     too_small = larger.mean_square(shares) / max(measured.mean_square(shares), np.finfo(np.float64).tiny)
-    return Weighed(shares, float(np.sqrt(max(too_small, 1.0))))
+    error = larger.mean_square(shares)
+    return Weighed(shares, float(np.sqrt(max(too_small, 1.0))), (error, larger.n) if engine.only_sums else None)
+
+
+def _left_out(engine: Engine, population: Population, trained: list[Base]) -> LeftOut:
+    """Products of leave-one-out predictions; where sums alone leave the agents, by generalised cross-validation."""
+    equal = np.full(len(trained), 1.0 / len(trained))
+    if not engine.only_sums:
+        return unpack(LeftOut, engine.sum("stack", mixture_message(population, trained, equal)))
+    message = mixture_message(population, trained, equal, with_factors=False)
+    seen = unpack(LeftOut, engine.sum("label_products", message))
+    return seen.inflated(np.array([base.found.cross_validation_factor() for base in trained]))

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dsfr.training.settings import Settings
 
 
+MOST_UNSTATED = 4.0
+"""Labels of an agent that states them in multiples of five, as `Policy.min_labels` has it, and are not stated."""
+
+
 # Begins a training, so nothing of an earlier one is kept.
 @task(
     verb="sum",

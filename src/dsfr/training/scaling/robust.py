@@ -18,7 +18,7 @@ from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, counts_below
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.scaling.declared import declared_look
+from dsfr.training.scaling.declared import MOST_UNSTATED, declared_look
 from dsfr.training.scaling.row_sums import ask_moments
 from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
 from dsfr.training.shard import LIMITS, Shard
@@ -113,7 +113,8 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False) -> P
     """
     if engine.only_sums:
         look = declared_look(engine, settings)
-        return look.population(engine.sum("agree", look.message()))
+        population = look.population(engine.sum("agree", look.message()))
+        return replace(population, unstated=MOST_UNSTATED * engine.n_agents)
     if not settings.scaling.is_robust:
         return survey(engine, settings, log=log)
     look = first_look(engine, settings, log=log)

@@ -86,6 +86,13 @@ class Population:
     """Mean and covariance of the scaled features, where start centers are drawn from them."""
     row_sums: NormalSums | None = None
     """Sums of the scaled rows and of their products."""
+    unstated: float = 0.0
+    """Labels that agents may leave unstated when they limit weights by labels."""
+
+    @property
+    def stated_labels(self) -> float:
+        """Labels that agents at least count when they limit weights by labels."""
+        return max(self.n_labeled - self.unstated, 0.0)
 
     @property
     def density(self) -> RowDensity:

@@ -11,7 +11,7 @@ from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, p
 from dsfr.training.distillation import fidelity, growth, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.ensemble import calibration, members, relevance, target_scale
-from dsfr.training.scaling import declared, robust, survey
+from dsfr.training.scaling import declared, grid_counts, robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
 from dsfr.training.tasks.registry import REGISTRY
@@ -35,6 +35,7 @@ MODULES = (
     dicr,
     paper_dicr,
     leave_one_out,
+    grid_counts,
     relevance,
     members,
     calibration,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array
 from dsfr.core.relevance.slope_shrinkage import unshrunk_factor
@@ -33,6 +34,10 @@ class Problem:
     shares: Array | None
     """Shares of the rows that rules have, where they are known."""
     observe: Observer
+
+
+LEAST_FREEDOM = 1e-3
+"""Part of the labels that a model leaves open at least, in `Solution.cross_validation_factor`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,17 @@ class Solution:
         if self.statistics is None or self.statistics.target_square <= 0.0:
             return 0.0
         return Evidence(self.statistics).noise(self.unlabeled_weight, self.ridge)
+
+    def cross_validation_factor(self) -> float:
+        """Factor from errors to leave-one-out errors by generalised cross-validation, ``1 / (1 - trace / n)``.
+
+        The trace is that of the matrix that maps labels to their predictions; every label is taken to have the mean
+        leverage (Golub, Heath and Wahba, 1979).
+        """
+        assert self.statistics is not None
+        root = solve_triangular(self.factor(), self.statistics.gram, trans="T")
+        trace = float(np.trace(solve_triangular(self.factor(), root)))
+        return 1.0 / max(1.0 - trace / self.statistics.n_labeled, LEAST_FREEDOM)
 
     def factor(self) -> Array:
         """Upper Cholesky factor of the system that was solved.
