@@ -25,8 +25,8 @@ def test_knots_beyond_all_rows_make_no_split_and_no_error(seed, empty):
     sums = SplitSums(bins, (within.T @ products).reshape(1, q - 1, -1))
     candidates = Candidates(np.array([0]), knots, {})
     growth = Growth(candidates, max_conditions=3, least_mass=1.0, least_gain=0.0)
-    split = Tree.root().with_sums([0], [sums]).best_split(growth)
+    split = Tree.root().with_sums([0], [sums], candidates).best_split(growth)
     assert split is not None
     assert split.parts[0][0][1][0] < 1.0
     heavy = Growth(candidates, max_conditions=3, least_mass=n, least_gain=0.0)
-    assert Tree.root().with_sums([0], [sums]).best_split(heavy) is None
+    assert Tree.root().with_sums([0], [sums], candidates).best_split(heavy) is None

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array, with_dtype
-from dsfr.core.explain.card import Card
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
-from dsfr.estimators.checks import as_targets, checked_count, dtype_of, is_scan
+from dsfr.estimators.checks import as_targets, check_finite, checked_count, dtype_of, is_scan
 from dsfr.estimators.engines import Dask
 from dsfr.estimators.label_weights import relative_weights, weighted_labels
+from dsfr.estimators.model_reading import ModelReading
 from dsfr.estimators.notebook import NotebookMixin
 from dsfr.estimators.owners import checked_owners
 from dsfr.estimators.parameters import drawn_state, training_seed
@@ -30,19 +28,17 @@ from dsfr.estimators.training_warnings import training_warnings
 from dsfr.estimators.tuning_record import tuning_record
 from dsfr.estimators.updates import LabelUpdates
 from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, mean_weight
-from dsfr.model.explanation import Explanation, PredictionExplanation
 from dsfr.model.frames import encode_frame, frame_schema, has_numbers_only, is_frame
 from dsfr.model.model import Model
 from dsfr.model.record import record
 from dsfr.model.schema import Schema
-from dsfr.model.simplification import Simplification
 from dsfr.training import TASKS, Settings, Training, make_shards, train
 from dsfr.training.completion import ScarceValuesError
 from dsfr.training.fit_report import FitReport, Stopwatch
 from dsfr.training.shard import Shard
 
 
-class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpdates):
+class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, ModelReading, LabelUpdates):
     """A regressor whose rows may belong to several agents."""
 
     fit_report_: FitReport
@@ -151,42 +147,6 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
 
-    @property
-    def feature_importances_(self) -> Array:
-        """Share of every feature in the variation that the model explains; they sum to 1 (0 for a constant model).
-
-        The mean square of what changes when a feature is held at its mean, over rows drawn from the model: no row is
-        permuted or asked for. ``model_.importances(X)`` takes rows of your own.
-        """
-        check_is_fitted(self, "model_")
-        return self.model_.importances(self._rows_of_model())
-
-    def _rows_of_model(self) -> Array | None:
-        """Rows drawn from another model, where this one does not know the distribution of rows."""
-        return None
-
-    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
-        """The rules of the model in words and in the data's units; see `Model.explain`."""
-        check_is_fitted(self, "model_")
-        return self.model_.explain(X, all_models=all_models)
-
-    def explain_prediction(self, row: Any) -> PredictionExplanation:
-        """One prediction taken apart by rules and features; see `Model.explain_prediction`."""
-        check_is_fitted(self, "model_")
-        return self.model_.explain_prediction(row)
-
-    def simplify(
-        self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01
-    ) -> Simplification:
-        """A model with fewer rules and sets, and what that costs in accuracy; see `Model.simplify`."""
-        check_is_fitted(self, "model_")
-        return self.model_.simplify(X, y, similarity=similarity, min_strength=min_strength)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model into one file that `dsfr.load` reads."""
-        check_is_fitted(self, "model_")
-        return self.model_.save(path)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -236,7 +196,7 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, LabelUpda
         X = self._check_features(X)
         y = column_or_1d(as_targets(y), warn=True)
         check_consistent_length(X, y)
-        self._check_finite(X)
+        check_finite(X, self._feature_names())
         if np.isinf(y).any():
             raise ValueError("Input y contains infinity: targets must be finite, or NaN where a row is unlabelled")
         return X, y

@@ -61,7 +61,8 @@ class Predictions:
 
         The interval is the prediction plus and minus the row's standard deviation (see `predict`) times the
         ``coverage`` quantile of the leave-one-out errors on the labels of all agents, each divided by the standard
-        deviation of its own row: it is wide where the model knows little. Coverage is close to nominal where labels
+        deviation of its own row: it is wide where the model knows little. Intervals of short rules (`RuleRegressor`)
+        have one width for all rows; `in_domain` says where not to rely on it. Coverage is close to nominal where labels
         and new rows come from one distribution. The jackknife has no guarantee for finite samples. What was chosen
         with all labels makes the errors too small; where effects take part they are enlarged by what choosing costs in
         cross-validation. See benchmarks/results/accuracy for the measured coverage. Needs a fit with
@@ -76,14 +77,15 @@ class Predictions:
         return self.model_.in_domain(self._rows(X))
 
     def _rows(self, X: Any) -> Array:
-        if self._schema.is_plain:
+        columns = self.model_.columns
+        if columns.is_plain:
             check_numbers(X)
             X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         elif is_frame(X):
-            X = encode_frame(X, self._schema)
+            X = encode_frame(X, columns)
         else:
-            raise ValueError(f"X must be a data frame with the columns {', '.join(self._schema.names)}")
-        self._check_finite(X)
+            raise ValueError(f"X must be a data frame with the columns {', '.join(columns.names)}")
+        check_finite(X, columns.feature_names)
         rows: Array = X
         return rows
 

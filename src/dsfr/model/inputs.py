@@ -9,22 +9,20 @@ import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
 from dsfr.model.frames import encode_frame
-
-if TYPE_CHECKING:
-    from dsfr.model.model import Model
+from dsfr.model.schema import Schema
 
 
-def as_matrix(X: Any, model: Model, *, gaps: bool = False) -> Array:
+def as_matrix(X: Any, feature_names: Sequence[str], schema: Schema | None = None, *, gaps: bool = False) -> Array:
     """Rows of an array or data frame as the model's features; with ``gaps``, values may be missing (NaN).
 
-    Of a model with categories, a data frame has its columns and an array its features.
+    Of a model with categories, which has a schema, a data frame has its columns and an array its features.
 
     Raises
     ------
     ValueError
         If the shape is wrong, or a value is infinite or must not be missing.
     """
-    feature_names, matrix = model.feature_names, features_of(X, model)
+    matrix = features_of(X, feature_names, schema)
     if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
         raise ValueError(
             f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
@@ -38,11 +36,11 @@ def as_matrix(X: Any, model: Model, *, gaps: bool = False) -> Array:
     return matrix
 
 
-def features_of(X: Any, model: Model) -> Array:
+def features_of(X: Any, feature_names: Sequence[str], schema: Schema | None) -> Array:
     """Rows of an array or data frame as numbers, which may be missing, in the order of the model's features."""
-    if model.schema is not None and hasattr(X, "columns"):
-        return encode_frame(X, model.schema)
-    return as_floats(by_name(X, model.feature_names), "X")
+    if schema is not None and hasattr(X, "columns"):
+        return encode_frame(X, schema)
+    return as_floats(by_name(X, feature_names), "X")
 
 
 def as_noise(X_std: Any, X: Array, feature_names: Sequence[str]) -> Array | None:

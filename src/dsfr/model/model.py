@@ -93,7 +93,7 @@ class Model:
         """
         if hasattr(X, "predictions"):
             return np.concatenate([np.empty(0), *X.predictions(self, X_std)])
-        rows = as_matrix(X, self, gaps=True)
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
         return self.predict_rows(rows, as_noise(X_std, rows, self.feature_names))
 
     def predict_rows(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
@@ -111,7 +111,7 @@ class Model:
         if hasattr(X, "predictions"):
             blocks = X.features(self.columns)
             return np.concatenate([np.empty(0), *(self.deviations(block, X_std) for block in blocks)])
-        rows = as_matrix(X, self, gaps=True)
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
         return self.mixture.deviations(rows, as_noise(X_std, rows, self.feature_names))
 
     def deviation_parts(self, X: Any, X_std: Any = None) -> Deviations:
@@ -122,13 +122,13 @@ class Model:
         ValueError
             If the model was trained without uncertainty.
         """
-        rows = as_matrix(X, self, gaps=True)
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
         return self.mixture.deviation_parts(rows, as_noise(X_std, rows, self.feature_names))
 
     def interval(self, X: Any, coverage: float = 0.9, X_std: Any = None) -> Interval:
         """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
         self.half_width(coverage)
-        rows = as_matrix(X, self, gaps=True)
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
         return Interval(*self.mixture.interval(rows, coverage, as_noise(X_std, rows, self.feature_names)))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
@@ -136,7 +136,7 @@ class Model:
 
         A row is in the domain if every known value is within the limits up to which the model follows its feature.
         """
-        return self.mixture.in_domain(as_matrix(X, self, gaps=True))
+        return self.mixture.in_domain(as_matrix(X, self.feature_names, self.schema, gaps=True))
 
     def completed(self, X: Any) -> Array:
         """Rows with missing values replaced by what is expected of them, given the other values of the row.
@@ -146,7 +146,7 @@ class Model:
         ValueError
             If values are missing, and the model does not know the distribution of the rows.
         """
-        return self.mixture.completed(as_matrix(X, self, gaps=True))
+        return self.mixture.completed(as_matrix(X, self.feature_names, self.schema, gaps=True))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
@@ -231,7 +231,7 @@ class Model:
         ``row`` has one value per feature, or is a row of a data frame with the model's columns.
         """
         row = row.to_frame().T if self.schema is not None and hasattr(row, "to_frame") else row
-        X = as_matrix(row, self) if np.ndim(row) == 2 else as_matrix([row], self)
+        X = as_matrix(row if np.ndim(row) == 2 else [row], self.feature_names, self.schema)
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
         parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
@@ -274,7 +274,7 @@ class Model:
 
     def _rows_or_drawn(self, X: Any) -> Array:
         if X is not None:
-            return as_matrix(X, self)
+            return self.completed(X)
         if self.is_student:
             raise ValueError("short rules do not know the distribution of rows: give rows X")
         of = self.predictor

@@ -100,8 +100,10 @@ function setValue(j, value, source) {
 
 function useRow(row) {
   row.forEach((value, j) => {
+    state.row[j] = value;
     state.unknown[j] = false;
-    if (byId(`unknown-${j}`)) byId(`unknown-${j}`).checked = false;
+    if (!byId(`range-${j}`)) return;
+    if (model.density) byId(`unknown-${j}`).checked = false;
     showValue(j, value);
   });
   model.categories.forEach((category) => setLevel(category, likeliest(category, row)));

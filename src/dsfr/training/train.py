@@ -88,6 +88,7 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
     """
     checked_engine = checked(engine)
     settings.solver.check_engine(checked_engine)
+    _check_sums_suffice(checked_engine, settings)
     try:
         return _train(checked_engine, settings, on_round)
     except IncompleteRowsError:
@@ -113,7 +114,6 @@ def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], N
         if on_round is not None:
             on_round(info)
 
-    _check_sums_suffice(engine, settings)
     # Counts of duplicates single out rows, and so are not among the sums that may leave an agent alone.
     merges = settings.merges_duplicates and not engine.only_sums
     n_duplicates = duplicates.agree_duplicates(engine, settings) if merges else 0

@@ -84,8 +84,6 @@ class Population:
 
     moments: RowMoments | None = None
     """Mean and covariance of the scaled features, where start centers are drawn from them."""
-    row_sums: NormalSums | None = None
-    """Sums of the scaled rows and of their products."""
     unstated: float = 0.0
     """Labels that agents may leave unstated when they limit weights by labels."""
 
@@ -93,6 +91,9 @@ class Population:
     def stated_labels(self) -> float:
         """Labels that agents at least count when they limit weights by labels."""
         return max(self.n_labeled - self.unstated, 0.0)
+
+    row_sums: NormalSums | None = None
+    """Sums of the scaled rows and of their products."""
 
     @property
     def density(self) -> RowDensity:
