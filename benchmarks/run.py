@@ -26,6 +26,7 @@ NAMES = (
     "tuning",
     "accuracy",
     "readable",
+    "missing",
     "speed",
     "scaling",
     "memory",

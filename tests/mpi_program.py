@@ -38,9 +38,9 @@ KINDS = [
 ]
 
 
-def shards_of(n_agents, seed=1):
+def shards_of(n_agents, seed=1, weights=None):
     X, _, y = make_table(seed, n_rows=120)
-    return X, make_shards(X, y, owners_of(seed, len(y), n_agents))
+    return X, make_shards(X, y, owners_of(seed, len(y), n_agents), weights)
 
 
 def own(shards):
@@ -80,6 +80,11 @@ def equality():
             trained = train(engine, make_settings(seed=3, **told))
             found[f"{told} {graph}"] = float(np.abs(trained.predictor.predict(X) - reference).max())
             check_ledger(engine)
+    _, heavy = shards_of(COMM.size, weights=np.linspace(0.2, 3.0, 120))
+    told = make_settings(seed=3, solver="sums")
+    weighted = [train(engine, told) for engine in (InProcessEngine(heavy, TASKS), MPIEngine(own(heavy), TASKS))]
+    reference, spread = (trained.predictor.predict(X) for trained in weighted)
+    found["weights of labels"] = float(np.abs(spread - reference).max())
     for graph in ("ring", "star"):
         told = make_settings(seed=3, solver="decentralized")
         copies = train(GossipEngine(shards, TASKS, make_topology(graph, list(shards))), told).copies

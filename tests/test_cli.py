@@ -419,7 +419,7 @@ def test_an_interrupted_command_ends_at_once_and_leaves_no_trace(table, tmp_path
     code = f"""
 import os, sys, time, unittest.mock, dsfr.training.scaling.robust
 from dsfr.cli import main
-def hang(*_):
+def hang(*_, **__):
     print("ready", os.listdir("."), flush=True)
     time.sleep(60)
 with unittest.mock.patch.object({patched}, hang):

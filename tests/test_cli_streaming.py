@@ -196,3 +196,20 @@ def test_progress_tells_rows_per_second():
     assert re.fullmatch(r"reading: 3.00 million rows, .* rows/s", said[0])
     assert "rows/s" not in said[1]
     assert re.search(r"clusters: round 2, .*rows/s", said[2])
+
+
+def test_empty_cells_train_and_predict_and_noise_is_given_by_column(tmp_path):
+    X, _, y = make_table(0, n_rows=80, n_features=3)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    source, model = tmp_path / "gaps.csv", tmp_path / "m.dsfr"
+    pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y).to_csv(source, index=False)
+    assert run("fit", source, "--target", "y", "--method", "sfr-icr", "-o", model).exit_code == 0
+    loaded = dsfr.load(model)
+    out = tmp_path / "p.csv"
+    assert run("predict", model, source, "-o", out, "--input-std", "b=0.5").exit_code == 0
+    found = pd.read_csv(out)["prediction"].to_numpy()
+    np.testing.assert_allclose(found, loaded.predict(X, X_std={"b": 0.5}), rtol=1e-9)
+    assert not np.allclose(found, loaded.predict(X))
+    np.testing.assert_allclose(loaded.predict(dsfr.scan(source), X_std={"b": 0.5}), found, rtol=1e-9)
+    for text, message in (("d=1", "with a column of a, b, c"), ("b=x", "a number >= 0"), ("b=-1", "a number >= 0")):
+        assert message in refused("predict", model, source, "--input-std", text)

@@ -62,6 +62,7 @@ def test_some_baseline_is_ahead_by_leave_one_out_as_the_benchmarks_say():
         AutoSFRRegressor(),
         SFRRegressor(scaling="robust"),
         AutoSFRRegressor(ensemble=Ensemble(n_models=2)),
+        AutoSFRRegressor(ensemble=Ensemble(n_models=2), target="log"),
     ],
 )
 def test_the_documented_prediction_in_plain_numpy_is_the_model_s(estimator, tmp_path):

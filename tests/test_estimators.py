@@ -182,7 +182,7 @@ def test_predictions_far_outside_stay_finite(table):
         (lambda X, y: (X, np.where(np.isnan(y), np.inf, y)), "Input y contains infinity"),
         (
             lambda X, y: (np.column_stack([X, np.full(len(y), np.nan)]), y),
-            r"NaN, in x3 \(120 of 120 rows\).*SimpleImputer",
+            r"too few values in x3 \(0 values\): a feature needs at least 3 that are not missing\. Drop it",
         ),
         (lambda X, y: (np.where(X[5, 0] < X, np.inf, X), y), "contains infinity"),
         (lambda X, y: (X[:50], y), "inconsistent numbers of samples"),
@@ -291,8 +291,8 @@ def test_the_wrong_width_at_predict_is_refused(estimator, table):
     estimator.fit(X, y)
     with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3"):
         estimator.predict(X[:, :2])
-    with pytest.raises(ValueError, match=r"Input X contains NaN, in x1 \(1 of 2 rows\)"):
-        estimator.predict([[0.0, np.nan, 0.0], [0.0, 0.0, 0.0]])
+    with pytest.raises(ValueError, match=r"Input X contains infinity, in x1 \(1 of 2 rows\)"):
+        estimator.predict([[0.0, np.inf, 0.0], [0.0, 0.0, 0.0]])
 
 
 def test_an_unfitted_estimator_says_so(estimator, tmp_path):
@@ -463,8 +463,8 @@ def test_columns_with_a_missing_value_of_their_own_are_read_everywhere(table, tm
     assert model.simplify(rows, known, similarity=0.3).nrmse is not None
     assert write_report(model, tmp_path / "r.html", rows, known).exists()
     assert plot.predictions(model, rows, known) is not None
-    with pytest.raises(ValueError, match="missing or infinite values in b"):
-        model.predict(rows.assign(b=rows["b"].round().astype("Int64").mask(rows.index == 3), c=True))
+    gap = rows.assign(b=rows["b"].round().astype("Int64").mask(rows.index == 3), c=True)
+    assert np.isfinite(model.predict(gap)).all()
     with pytest.raises(ValueError, match="X cannot be read as numbers"):
         model.predict(rows.assign(a="text"))
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import LapWNNRegressor, Model, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, Model, RuleRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.export import export, to_fml, to_onnx
@@ -221,3 +221,18 @@ def test_the_command_exports_and_refuses(tmp_path):
         refused = run(*arguments)
         assert refused.exit_code == 2
         assert message in refused.output
+
+
+@pytest.mark.parametrize("kind", ["auto", "rules", "sfr"])
+def test_a_missing_value_is_nan_in_onnx_and_never_a_wrong_number(kind):
+    X, _, y = make_table(3, n_rows=90, n_features=3, n_labels=40)
+    estimators = {
+        "auto": AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects="pairs"), random_state=0),
+        "rules": RuleRegressor(4, teacher=AutoSFRRegressor(ensemble=Ensemble(n_models=0)), random_state=0),
+        "sfr": SFRRegressor(3, random_state=0),
+    }
+    model = estimators[kind].fit(X, y).model_
+    rows = np.where(np.eye(3, dtype=bool), np.nan, X[:3])
+    assert np.isnan(run_onnx(to_onnx(model, double=True), rows)).all()
+    filled = run_onnx(to_onnx(model, double=True), model.completed(rows))
+    np.testing.assert_allclose(filled, model.predict(model.completed(rows)), rtol=1e-9)

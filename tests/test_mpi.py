@@ -30,7 +30,7 @@ def test_every_kind_of_training_equals_the_one_in_process():
     code, out, err, _ = program(4, "equality")
     assert code == 0, err
     found = json.loads(out)
-    assert len(found) == 17
+    assert len(found) == 18
     assert max(found.values()) < 1e-8, found
 
 

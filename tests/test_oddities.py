@@ -133,7 +133,9 @@ def test_columns_pass_through_unchanged_whatever_the_header(model, tmp_path, hea
 
 def test_an_empty_line_in_a_single_column_is_a_missing_value(model, tmp_path):
     source = write(tmp_path / "gap.csv", "x\n1\n\n3\n")
-    assert "column 'x' has 1 missing value(s), the first in row 2" in refused("predict", model, source)
+    lines = run("predict", model, source).stdout.splitlines()
+    assert lines[2].startswith(",")
+    assert np.isfinite(float(lines[2].split(",")[1]))
 
 
 def test_tabs_are_found_and_can_be_said(tmp_path):

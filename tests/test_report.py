@@ -607,3 +607,38 @@ def test_the_page_of_short_rules_computes_what_python_computes(browser, tmp_path
     assert page.get_log("browser") == []
     alone = opened(browser, write_report(fitted.model_, tmp_path / "alone.html"))
     assert alone.get_log("browser") == []
+
+
+@pytest.mark.parametrize("kind", ["auto", "rules", "sfr", "bell"])
+def test_unknown_inputs_are_predicted_as_missing_values_are(browser, tmp_path, kind):
+    X, _, y = make_table(3, n_rows=90, n_features=4, n_labels=40)
+    estimators = {
+        "auto": dsfr.AutoSFRRegressor(ensemble=dsfr.Ensemble(n_models=2, effects="pairs"), random_state=0),
+        "rules": dsfr.RuleRegressor(
+            4, teacher=dsfr.AutoSFRRegressor(ensemble=dsfr.Ensemble(n_models=0)), random_state=0
+        ),
+        "sfr": dsfr.SFRRegressor(3, random_state=0),
+        "bell": dsfr.SFRRegressor(3, rules=dsfr.FuzzyRules(membership="bell"), random_state=0),
+    }
+    model = estimators[kind].fit(X, y).model_
+    page = opened(browser, write_report(model, tmp_path / "r.html"))
+    gaps = np.random.default_rng(0).random(X.shape) < 0.4
+    gaps[0], gaps[1] = True, False
+    rows = np.where(gaps, np.nan, X)
+    sent = [[None if np.isnan(value) else value for value in row] for row in rows.tolist()]
+    found = page.execute_script("return arguments[0].map((row) => predict(model, row))", sent)
+    scale = np.ptp(model.predict(X))
+    np.testing.assert_allclose(found, model.predict(rows), atol=1e-9 * scale)
+    if model.mixture.scores is not None:
+        inputs = page.execute_script("return arguments[0].map((row) => inputDeviation(model, row))", sent)
+        np.testing.assert_allclose(inputs, model.deviation_parts(rows).inputs, atol=1e-7 * scale)
+    before = page.execute_script("return [...state.row]")
+    page.execute_script("byId('unknown-2').click()")
+    shown = float(page.find_element("id", "prediction").get_attribute("data-value"))
+    asked = np.where(np.arange(4) == 2, np.nan, before)
+    assert shown == pytest.approx(model.predict([asked])[0], abs=1e-9 * scale)
+    np.testing.assert_allclose(page.execute_script("return state.row"), model.completed([asked])[0], rtol=1e-9)
+    assert not page.find_element("id", "range-2").is_enabled()
+    page.execute_script("byId('reset').click()")
+    assert page.find_element("id", "range-2").is_enabled()
+    assert page.get_log("browser") == []

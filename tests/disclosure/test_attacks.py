@@ -6,10 +6,12 @@ import pytest
 from dsfr.core.distillation.knots import padded
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.link import Link
 from dsfr.core.solve.effect_priors import single_effects
 from dsfr.disclosure import Policy, PolicyError, protect, protected_tasks
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards
+from dsfr.training.ensemble.teacher import link_arrays
 from dsfr.training.tasks.messages import scalar, symmetric
 from tests.disclosure.attacks import effects_rows, hard_clusters, hits, labeled_rows, rows_of_clusters
 from tests.disclosure.crypto import needs_cryptography
@@ -168,11 +170,11 @@ def student(ramp):
     }
 
 
-def teach(engine):
+def teach(engine, link=Link()):  # noqa: B008
     """Owners keep the predictions of a model."""
     rules, target = rules_of(1), {"target_mean": scalar(0.0), "target_scale": scalar(1.0)}
     member = {f"{name}_0": array for name, array in rules.arrays().items()} | {"weights_0": np.ones(D + 1)}
-    engine.sum("keep_teacher", {**RANGES, **target, **member, "shares": np.ones(1)})
+    engine.sum("keep_teacher", {**RANGES, **target, **member, "shares": np.ones(1), **link_arrays(link, 0.0, 1.0)})
 
 
 def rows_below(engine, threshold):
@@ -202,6 +204,12 @@ def test_ramps_of_short_rules_find_a_single_value_and_the_grid_stops_them():
     teach(guarded)
     with pytest.raises(PolicyError, match="'ramps': values of column 0 that are not on the grid"):
         nearest_value_above(guarded, 0.0)
+
+
+def test_limits_of_predictions_are_refused():
+    X, y = table(240, 60)
+    with pytest.raises(PolicyError, match="'link': limits or logarithms of predictions"):
+        teach(open_engine(shards_of(X, y, 3), Policy()), Link(low=0.1))
 
 
 def test_short_ranges_make_a_threshold_and_a_policy_refuses():

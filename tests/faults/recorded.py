@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dsfr.core.density import MOST_CORRELATED
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from dsfr.training.distillation.distill import StudentSettings, distill
@@ -61,6 +62,11 @@ EVERY_KIND = [
     {**EFFECTS, "student": {"max_rules": 3}},
     {**SUMMED_EFFECTS, "student": {"max_rules": 2}},
     {**SUMMED_EFFECTS, "membership": "bell"},
+    {"solver": "sums", "gaps": 0.2},
+    {"solver": "sums", "gaps": 0.2, "declared": True, "only_sums": True},
+    {"solver": "sums", "gaps": 0.2, "scaling": RangeScaling(lower=(-9.0,) * 2, upper=(9.0,) * 2)},
+    {"solver": "sums", "gaps": 0.2, "n_features": MOST_CORRELATED + 1},
+    {**EFFECTS, "gaps": 0.2, "student": {"max_rules": 2}},
     {"solver": "few-rounds", "weighted": True},
     {**EFFECTS, "student": {"max_rules": 3}, "weighted": True},
     {**EFFECTS, "target": "log", "n_models": 0, "effects": "single", "student": {"max_rules": 2}},
@@ -89,6 +95,7 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     if told.pop("declared", False):
         target = (np.nanmin(y), np.nanmax(y))
         told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)), target_range=target)
+    X[np.random.default_rng(1).random(X.shape) < told.pop("gaps", 0.0)] = np.nan
     owners = np.arange(len(y)) % 3
     if told.pop("repeated", False):
         X, y, owners = with_repetitions(X, y, owners)

@@ -215,6 +215,10 @@ def test_duplicates_are_left_out_of_all_tasks_that_compute_with_rows_of_a_traini
         "measure",
         "row_moments",
         "count_errors",
+        "value_extremes",
+        "value_sums",
+        "expected_sums",
+        "gap_statistics",
     }
     assert {call.task for call in all_calls() if "kept_rows" in call.memory} > {"score", "stack", "left_out_errors"}
 

@@ -1,7 +1,18 @@
 """The command line: commands read, call, write and print; each imports only what it needs."""
 
-from dsfr.cli import demo, explaining, federation, paper, planning, reporting, training
+from dsfr.cli import demo, explaining, federation, paper, planning, predicting, reporting, training
 from dsfr.cli.group import main
 from dsfr.cli.training import METHOD_NAMES
 
-__all__ = ["METHOD_NAMES", "demo", "explaining", "federation", "main", "paper", "planning", "reporting", "training"]
+__all__ = [
+    "METHOD_NAMES",
+    "demo",
+    "explaining",
+    "federation",
+    "main",
+    "paper",
+    "planning",
+    "predicting",
+    "reporting",
+    "training",
+]

@@ -1,4 +1,4 @@
-"""Commands that make and use a model: fit, predict."""
+"""The command that makes a model: fit."""
 
 from __future__ import annotations
 
@@ -183,63 +183,6 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
         processes.run_on_all(lambda: outcome.model.save(output) if is_first else None)
     if is_first:
         _report_fit(outcome, output)
-
-
-@main.command(
-    epilog=examples(
-        "dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv --interval 0.9 | head"
-    )
-)
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True))
-@click.option(
-    "-o", "--output", metavar="FILE", help="CSV, CSV.gz, Parquet or .npy file.  [default: CSV to the terminal]"
-)
-@click.option("--column", default="prediction", show_default=True, help="Name of the column to add.")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="COVERAGE",
-    help="Add three columns: the ends of the jackknife interval of this nominal coverage, and whether the row is in "
-    "the domain of the training rows (models of fit --method rules and auto).",
-)
-@dialect_options
-def predict(
-    model: str,
-    data: str,
-    output: str | None,
-    column: str,
-    interval: float | None,
-    delimiter: str | None,
-    decimal: str | None,
-) -> None:
-    """Add a column of predictions of MODEL to the rows of DATA, a file or a folder of files."""
-    from dsfr.cli.console import watch_rows
-    from dsfr.io import scan
-    from dsfr.io.formats import output_format
-    from dsfr.io.formats.csv import to_csv
-    from dsfr.io.tables import as_written, predicted_tables, with_decimal_mark, write_tables
-    from dsfr.model.model import load
-    from dsfr.storage.atomic import check_writable
-
-    if output is not None:
-        output_format(Path(output))
-        refuse_same_file(data, output)
-        refuse_same_file(model, output)
-        check_writable(output)
-    loaded = load(model)
-    if interval is not None:
-        loaded.half_width(interval)
-    delimiter, decimal = guessed_dialect(data, delimiter, decimal)
-    with watch_rows("predicting") as on_rows:
-        rows = scan(data, delimiter=delimiter, decimal=decimal)
-        tables = predicted_tables(replace(rows, on_rows=on_rows), loaded, column, interval)
-        if output is None:
-            for number, table in enumerate(with_decimal_mark(tables, decimal)):
-                click.echo(to_csv(table, delimiter=delimiter, header=number == 0), nl=False)
-            return
-        n_rows = write_tables(as_written(tables, rows, output), output, delimiter=delimiter)
-    click.echo(f"{n_rows} predictions in {output}", err=True)
 
 
 def _rules_or_edits(given: str | None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def with_dtype(X: Array, dtype: npt.DTypeLike) -> Array:
     """
     with np.errstate(over="ignore"):
         converted: Array = X.astype(dtype, copy=False)
-    if converted is not X and not np.isfinite(converted).all():
+    if converted is not X and np.isinf(converted).any():
         raise ValueError(
             f"X has values beyond {np.finfo(converted.dtype).max:.1e}, the largest number of precision='single': take "
             "precision='double', or use larger units"

@@ -14,7 +14,7 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.sampling import sampled
-from dsfr.core.scaling.affine import Ranges
+from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 from dsfr.core.scaling.grid import ON_GRID, grid, is_on_grid
 from dsfr.disclosure.rules import Request, numbered, too_light
 from dsfr.training.tasks.messages import scaling_ranges
@@ -84,6 +84,13 @@ def _set_masses(request: Request, knots: Array, j: int) -> Array:
         total += np.bincount(above, share, len(distinct)) + np.bincount(above - 1, 1.0 - share, len(distinct))
     shown: Array = total[total != 0.0]
     return shown
+
+
+def link(request: Request) -> str | None:
+    """Predictions are as they are: limits of values are thresholds that can be anywhere."""
+    asked = request.broadcast["link"].tolist()
+    allowed = [0.0, 1.0, -LARGEST_FLOAT, LARGEST_FLOAT]
+    return None if asked == allowed else "limits or logarithms of predictions, which are thresholds anywhere"
 
 
 def ramps(request: Request) -> str | None:

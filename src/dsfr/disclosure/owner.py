@@ -80,7 +80,8 @@ class ProtectedTask:
             raise PolicyError(f"task {self.name!r} is refused: {rules.refused}")
         REGISTRY[self.name].check_broadcast(broadcast, {"d": shard.n_features}, memory)
         declared = Ranges(kept[OWN + "low"], kept[OWN + "high"]) if OWN + "low" in kept else None
-        request = Request(self.policy, shard, memory, broadcast, int(kept[OWN + "labels"]), {}, declared)
+        rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard
+        request = Request(self.policy, rows, memory, broadcast, int(kept[OWN + "labels"]), {}, declared)
         self._enforce((*EVERY_TASK, *rules.before), request)
         after, contribution = self.task(shard, memory, broadcast)
         self._enforce(rules.after, replace(request, memory=after, contribution=contribution))

@@ -100,6 +100,21 @@ def rule_mass(request: Request) -> str | None:
     return None
 
 
+def values(request: Request) -> str | None:
+    """No column has a few values alone; all may be missing."""
+    counts = np.zeros(request.shard.n_features)
+    for X, _ in request.shard.batches():
+        counts += np.count_nonzero(~np.isnan(X), axis=0)
+    few, least = (counts > 0) & (counts < request.policy.min_split), request.policy.min_split
+    if not few.any():
+        return None
+    column = int(np.flatnonzero(few)[0])
+    return (
+        f"{int(counts[column])} values in column {column}, the others missing, and min_split is {least}. Drop the "
+        "column, or those values"
+    )
+
+
 def _too_many(request: Request, number: int, what: str) -> str | None:
     share, labels = request.policy.max_weights_per_label, request.pooled_labels
     if number <= share * labels * (1.0 + 1e-12):

@@ -10,6 +10,7 @@ from dsfr.disclosure.function_rules import (
     columns,
     effects,
     grid_cells,
+    link,
     masses_alone,
     ramps,
     ranges,
@@ -23,6 +24,7 @@ from dsfr.disclosure.rules import (
     pairs,
     rule_mass,
     terms,
+    values,
     weights,
 )
 
@@ -56,6 +58,10 @@ _FACTORS = _refused("it hands the pooled system of the weights to every owner")
 TABLE: dict[str, TaskRules] = {
     "identify": TaskRules(),
     "row_moments": TaskRules(),
+    "value_extremes": _EXTREMES,
+    "value_sums": TaskRules((values,)),
+    "expected_sums": TaskRules((values,)),
+    "gap_statistics": _refused("it sums over labels which values are missing: values are completed without labels"),
     "agree": TaskRules(),
     "count_below": _ANYWHERE,
     "moments_within_limits": _ANYWHERE,
@@ -91,7 +97,7 @@ TABLE: dict[str, TaskRules] = {
     "feature_extremes": _EXTREMES,
     "grid_counts": TaskRules((), (grid_cells,)),
     "label_products": _WEIGHTS,
-    "keep_teacher": TaskRules((effects, centers, rule_mass), (columns,)),
+    "keep_teacher": TaskRules((effects, centers, rule_mass, link), (columns,)),
     "feature_counts": _ANYWHERE,
     "bend_sums": TaskRules((bin_edges,), (bins,)),
     "split_sums": TaskRules((ramps, bin_edges), (bins,)),

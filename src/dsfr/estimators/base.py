@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from dsfr.core.arrays import Array, with_dtype
-from dsfr.core.explain.card import Card
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
-from dsfr.estimators.checks import as_targets, check_finite, check_numbers, checked_count, dtype_of, is_scan
+from dsfr.estimators.checks import as_targets, check_finite, checked_count, dtype_of, is_scan
 from dsfr.estimators.engines import Dask
 from dsfr.estimators.label_weights import relative_weights, weighted_labels
+from dsfr.estimators.model_reading import ModelReading
 from dsfr.estimators.notebook import NotebookMixin
 from dsfr.estimators.owners import checked_owners
 from dsfr.estimators.parameters import drawn_state, training_seed
+from dsfr.estimators.predictions import Predictions
 from dsfr.estimators.training_warnings import training_warnings
 from dsfr.estimators.tuning_record import tuning_record
 from dsfr.estimators.updates import LabelUpdates
-from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, mean_weight, predict_lazily
-from dsfr.model.explanation import Explanation, PredictionExplanation
+from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, mean_weight
 from dsfr.model.frames import encode_frame, frame_schema, has_numbers_only, is_frame
-from dsfr.model.model import Interval, Model
+from dsfr.model.model import Model
 from dsfr.model.record import record
 from dsfr.model.schema import Schema
-from dsfr.model.simplification import Simplification
 from dsfr.training import TASKS, Settings, Training, make_shards, train
+from dsfr.training.completion import ScarceValuesError
 from dsfr.training.fit_report import FitReport, Stopwatch
 from dsfr.training.shard import Shard
 
 
-class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
+class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, ModelReading, LabelUpdates):
     """A regressor whose rows may belong to several agents."""
 
     fit_report_: FitReport
@@ -52,9 +49,9 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
         Parameters
         ----------
         X : array-like of shape (n, d), or Scan
-            Features of all rows. Column names of a data frame are kept, and its columns of text, categories and
-            booleans become one 0/1 feature for each level. A `dsfr.scan` of files has its targets and owners in it, and
-            is never in memory as a whole.
+            Features of all rows; NaN marks a missing value. Column names of a data frame are kept, and its columns of
+            text, categories and booleans become one 0/1 feature for each level. A `dsfr.scan` of files has its targets
+            and owners in it, and is never in memory as a whole.
         y : array-like of shape (n,)
             Targets; NaN marks an unlabelled row. With ``engine="dask"``, X is a dask data frame and y a dask series.
         agents : array-like of shape (n,), default=None
@@ -118,7 +115,10 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
         policy = self.component("engine").policy
         if policy is not None:
             policy.check_columns(self._schema.names)
-        training = self._train(engine, settings)
+        try:
+            training = self._train(engine, settings)
+        except ScarceValuesError as error:
+            raise ScarceValuesError(error.columns, error.counts, self._feature_names()) from None
         self.fit_report_ = watch.report(training.n_samples + training.n_duplicates)
         self.ledger_ = engine.ledger
         self.agents_ = agents
@@ -131,59 +131,6 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
 
     def _train(self, engine: Engine, settings: Settings) -> Training:
         return train(engine, settings, self.on_round)
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later.
-
-        With ``return_std``, also the standard deviation of a new observation at every row (noise, what the labels leave
-        open about the weights, and how far models are apart). That needs a fit with ``uncertainty=True``.
-        """
-        check_is_fitted(self, "model_")
-        if is_lazy(X):
-            if return_std:
-                raise ValueError("return_std=True needs rows in memory, not a dask data frame: give X.compute()")
-            return predict_lazily(self.model_, X)
-        scanned = is_scan(X)
-        X = X if scanned else self._rows(X)
-        predictions = self.model_.predict(X) if scanned else self.model_.predict_rows(X)
-        return (predictions, self.model_.deviations(X)) if return_std else predictions
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Interval:
-        """Lower and upper ends of the jackknife intervals of all rows, ``low, high = predict_interval(X)``.
-
-        The interval is the prediction plus and minus the row's standard deviation (see `predict`) times the
-        ``coverage`` quantile of the leave-one-out errors on the labels of all agents, each divided by the standard
-        deviation of its own row: it is wide where the model knows little. Coverage is close to nominal where labels
-        and new rows come from one distribution. The jackknife has no guarantee for finite samples. What was chosen
-        with all labels makes the errors too small; where effects take part they are enlarged by what choosing costs in
-        cross-validation. See benchmarks/results/accuracy for the measured coverage. Needs a fit with
-        ``uncertainty=True``.
-        """
-        check_is_fitted(self, "model_")
-        return self.model_.interval(X if is_scan(X) else self._rows(X), coverage)
-
-    def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Whether each row lies where the model has seen data; beyond, predictions are held at the border."""
-        check_is_fitted(self, "model_")
-        return self.model_.in_domain(self._rows(X))
-
-    def _rows(self, X: Any) -> Array:
-        if self._schema.is_plain:
-            check_numbers(X)
-            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        elif is_frame(X):
-            X = encode_frame(X, self._schema)
-        else:
-            raise ValueError(f"X must be a data frame with the columns {', '.join(self._schema.names)}")
-        self._check_finite(X)
-        rows: Array = X
-        return rows
-
-    def _check_finite(self, X: Array) -> None:
-        """Refuse missing and infinite values; all features of a category are missing together."""
-        columns = self._schema.columns
-        firsts = np.cumsum([0, *(len(column.features) for column in columns)])[:-1]
-        check_finite(X[:, firsts], self._schema.names)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on the labelled rows; rows with a NaN target or a weight of 0 do not count."""
@@ -200,41 +147,10 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
         unit = unit_of(y[labeled])
         return float(r2_score(y[labeled] / unit, in_units(predictions, unit), sample_weight=weight))
 
-    @property
-    def feature_importances_(self) -> Array:
-        """Share of every feature in the variation that the model explains; they sum to 1 (0 for a constant model).
-
-        The mean square of what changes when a feature is held at its mean, over rows drawn from the model: no row is
-        permuted or asked for. ``model_.importances(X)`` takes rows of your own.
-        """
-        check_is_fitted(self, "model_")
-        return self.model_.importances(self._rows_of_model())
-
-    def _rows_of_model(self) -> Array | None:
-        """Rows drawn from another model, where this one does not know the distribution of rows."""
-        return None
-
-    def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
-        """The rules of the model in words and in the data's units; see `Model.explain`."""
-        check_is_fitted(self, "model_")
-        return self.model_.explain(X, all_models=all_models)
-
-    def explain_prediction(self, row: Any) -> PredictionExplanation:
-        """One prediction taken apart by rules and features; see `Model.explain_prediction`."""
-        check_is_fitted(self, "model_")
-        return self.model_.explain_prediction(row)
-
-    def simplify(
-        self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01
-    ) -> Simplification:
-        """A model with fewer rules and sets, and what that costs in accuracy; see `Model.simplify`."""
-        check_is_fitted(self, "model_")
-        return self.model_.simplify(X, y, similarity=similarity, min_strength=min_strength)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model into one file that `dsfr.load` reads."""
-        check_is_fitted(self, "model_")
-        return self.model_.save(path)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _settings(self, seed: int) -> Settings:
         raise NotImplementedError
@@ -280,7 +196,7 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
         X = self._check_features(X)
         y = column_or_1d(as_targets(y), warn=True)
         check_consistent_length(X, y)
-        self._check_finite(X)
+        check_finite(X, self._feature_names())
         if np.isinf(y).any():
             raise ValueError("Input y contains infinity: targets must be finite, or NaN where a row is unlabelled")
         return X, y
@@ -315,8 +231,9 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, LabelUpdates):
             self.tuned_ = tuning_record(training, settings)
         if training.copies:
             copies = training.copies.items()
+            link, density = training.mixture.link, training.mixture.density
             self.agent_models_ = {
-                name: self._model(replace(Mixture.of(copy), link=training.mixture.link), training, settings)
+                name: self._model(replace(Mixture.of(copy), link=link, density=density), training, settings)
                 for name, copy in copies
             }
 

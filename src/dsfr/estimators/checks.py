@@ -74,13 +74,9 @@ def as_targets(y: Any) -> Array:
 
 
 def check_finite(X: Array, names: tuple[str, ...]) -> None:
-    """Refuse missing and infinite values, naming their columns."""
-    if np.isfinite(X).all():
+    """Refuse infinite values, naming their columns; NaN marks missing ones."""
+    broken = np.isinf(X)
+    if not broken.any():
         return
-    kind = "NaN" if np.isnan(X).any() else "infinity"
-    broken = ~np.isfinite(X)
     bad = [f"{names[j]} ({broken[:, j].sum()} of {len(X)} rows)" for j in np.flatnonzero(broken.any(axis=0))]
-    raise ValueError(
-        f"Input X contains {kind}, in {', '.join(bad)}. Drop these columns or rows, or fill the gaps first, "
-        "for example with sklearn.impute.SimpleImputer in a Pipeline."
-    )
+    raise ValueError(f"Input X contains infinity, in {', '.join(bad)}. Make it NaN where it means a missing value")

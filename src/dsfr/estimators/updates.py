@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from dsfr.core.arrays import Array
-from dsfr.estimators.checks import as_targets, check_finite
+from dsfr.estimators.checks import as_targets
 from dsfr.estimators.label_weights import weighted_labels
 from dsfr.estimators.parameters import ComponentEstimator
 from dsfr.model.model import Model
@@ -73,8 +73,7 @@ class LabelUpdates(ComponentEstimator):
 
     def _new_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         """Labelled rows alone, checked, and the weights of their labels."""
-        rows = self._rows(X)
-        check_finite(rows, self.model_.feature_names)
+        rows = self.model_.completed(self._rows(X))
         targets, weights = weighted_labels(column_or_1d(as_targets(y)), sample_weight)
         check_consistent_length(rows, targets)
         labeled = ~np.isnan(targets)

@@ -21,7 +21,8 @@ def to_fml(model: Model) -> bytes:
 
     Every feature keeps one term for each different set, and every rule names a set for every feature, so that the
     system predicts what the model predicts, for values within the variables' domains. The language has no limits of a
-    result: where a model has some, a comment names them, and a reader must apply them.
+    result: where a model has some, a comment names them, and a reader must apply them. Missing
+    values are not part of the language.
 
     Raises
     ------

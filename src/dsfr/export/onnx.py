@@ -56,7 +56,8 @@ def to_onnx(model: Model, *, double: bool = False) -> bytes:
     """The model as an ONNX file: input ``X`` of shape (rows, features), output ``prediction`` of shape (rows,).
 
     Input and output are float32, or float64 if ``double``. In between everything is float64 either way: rules far from
-    a row differ in the last digits of large exponents, which float32 does not have.
+    a row differ in the last digits of large exponents, which float32 does not have. The graph is that of complete rows:
+    a row with a missing value (NaN) gives NaN, so complete rows first (`Model.completed`).
 
     Raises
     ------

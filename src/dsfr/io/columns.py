@@ -104,14 +104,8 @@ def labels(table: Table, name: str, origin: Origin = Origin()) -> np.ndarray[Any
     return np.asarray(texts, dtype=np.str_)
 
 
-def matrix(
-    table: Table,
-    schema: Schema,
-    origin: Origin = Origin(),  # noqa: B008
-    *,
-    allow_missing: bool = False,
-) -> Array:
-    """The features of the columns side by side; shape (n, features)."""
+def matrix(table: Table, schema: Schema, origin: Origin = Origin()) -> Array:  # noqa: B008
+    """The features of the columns side by side, NaN where values are missing; shape (n, features)."""
     present = set(table.column_names)
     missing = [name for name in schema.names if name not in present]
     if missing:
@@ -119,30 +113,17 @@ def matrix(
 
     def column_of(column: Column) -> Array:
         if column.levels is None:
-            return numbers(table, column.name, allow_missing=allow_missing, origin=origin)
-        return codes(table, column, allow_missing=allow_missing, origin=origin)
+            return numbers(table, column.name, allow_missing=True, origin=origin)
+        return codes(table, column)
 
     return schema.encode(column_of, table.num_rows)
 
 
-def codes(table: Table, column: Column, *, allow_missing: bool, origin: Origin = Origin()) -> Array:  # noqa: B008
-    """Numbers of the levels of a category, NaN where a level is missing or unknown.
-
-    Raises
-    ------
-    TableError
-        Naming the first value without a level, where none may be missing.
-    """
+def codes(table: Table, column: Column) -> Array:
+    """Numbers of the levels of a category, NaN where a level is missing or unknown."""
     encoded = pc.dictionary_encode(texts(_require(table, column.name))).combine_chunks()
     known = np.append(codes_of(encoded.dictionary.to_pylist(), column), np.nan)
     values: Array = known[pc.fill_null(encoded.indices, len(known) - 1).to_numpy(zero_copy_only=False)]
-    unknown = np.flatnonzero(np.isnan(values))
-    if len(unknown) and not allow_missing:
-        value = table.column(column.name)[int(unknown[0])].as_py()
-        raise TableError(
-            f"column {column.name!r} has {len(unknown)} row(s) without a known level, the first is {value!r} in "
-            f"{origin.row(int(unknown[0]))}: correct or drop them; known are {listed(column.levels or (), 5)}"
-        )
     return values
 
 

@@ -159,15 +159,15 @@ def lazy_engine(
         yield engine(present)
 
 
-def predict_lazily(model: Any, X: Any) -> Any:
-    """A dask series of predictions, computed lazily."""
-    return X.map_partitions(_predict_frame, model, meta=("prediction", "f8"))
+def predict_lazily(model: Any, X: Any, X_std: Any = None) -> Any:
+    """A dask series of predictions, computed lazily; ``X_std`` has one number, or one for each feature."""
+    return X.map_partitions(_predict_frame, model, X_std, meta=("prediction", "f8"))
 
 
-def _predict_frame(frame: Any, model: Any) -> Any:
+def _predict_frame(frame: Any, model: Any, X_std: Any = None) -> Any:
     import pandas as pd
 
-    values: Array = model.predict(frame) if len(frame) else np.empty(0)
+    values: Array = model.predict(frame, X_std) if len(frame) else np.empty(0)
     return pd.Series(values, index=frame.index, name="prediction")
 
 
@@ -208,10 +208,12 @@ def make_shard(name: str, parts: Sequence[Any], schema: Schema) -> Shard:
             X[end - len(part) : end, place:next_place] = encode_frame(part, Schema((column,)))
             place = next_place
         y[end - len(part) : end] = part[_TARGET]
-    counts = [int(np.count_nonzero(~np.isfinite(X[:, j]))) for j in range(len(names))]
+    counts = [int(np.count_nonzero(np.isinf(X[:, j]))) for j in range(len(names))]
     if any(counts):
         bad = [f"{feature} ({count} rows)" for feature, count in zip(names, counts, strict=True) if count]
-        raise ValueError(f"agent {name!r}: X is missing or infinite in {', '.join(bad)}: fill or drop these rows")
+        raise ValueError(
+            f"agent {name!r}: X is infinite in {', '.join(bad)}: make it NaN where it means a missing value"
+        )
     if np.isinf(y).any():
         raise ValueError(f"agent {name!r}: y contains infinity: targets must be finite, or NaN where unlabelled")
     y, weights = _weighted(name, y, [part.iloc[:, len(names) + 1 :].to_numpy() for part in parts])

@@ -16,6 +16,7 @@ from dsfr.io.agent_rows import AgentRows
 from dsfr.io.columns import Origin, Table, TableError, labels, listed, matrix, numbers
 from dsfr.io.files import Paths, column_names, count_rows, dialect_of, find_files, read_batches
 from dsfr.io.survey import Categories, Source, find_schema
+from dsfr.model.inputs import as_noise
 from dsfr.model.model import Model
 from dsfr.model.schema import Schema
 from dsfr.training.labels import kept_labels
@@ -85,11 +86,12 @@ class Scan:
         for origin, table in self.tables(_checked(self, schema.names)):
             yield matrix(table, schema, origin)
 
-    def predictions(self, model: Model) -> Iterator[Array]:
-        """A model's predictions, batch by batch; features are found by name."""
+    def predictions(self, model: Model, X_std: Any = None) -> Iterator[Array]:
+        """A model's predictions, batch by batch; features are found by name. ``X_std`` is as in `Model.predict`."""
         n_rows = self.count_rows()
         for X in self.features(model.columns):
-            yield model.predict_rows(X, fast=worthwhile(n_rows))
+            noise = as_noise(X_std, X, model.feature_names)
+            yield model.predict_rows(X, noise, fast=worthwhile(n_rows))
 
     def count_rows(self) -> int:
         """Number of rows, from the metadata of files that have it."""

@@ -15,6 +15,7 @@ from dsfr.io.files import column_names, find_files, read_batches
 from dsfr.io.formats import output_format
 from dsfr.io.formats.csv import Csv
 from dsfr.io.scanning import Scan
+from dsfr.model.inputs import as_noise
 from dsfr.model.model import Model
 from dsfr.storage.atomic import replacing
 
@@ -114,8 +115,12 @@ def _with_types(table: Table, kinds: Mapping[str, Any], decimal: str) -> Table:
     return table
 
 
-def predicted_tables(rows: Scan, model: Model, column: str, coverage: float | None = None) -> Iterator[Table]:
+def predicted_tables(
+    rows: Scan, model: Model, column: str, coverage: float | None = None, X_std: Any = None
+) -> Iterator[Table]:
     """A scan's tables, batch by batch, with a model's predictions as last column, or also their intervals.
+
+    ``X_std`` is the noise of the inputs, as in `Model.predict`.
 
     Raises
     ------
@@ -126,8 +131,8 @@ def predicted_tables(rows: Scan, model: Model, column: str, coverage: float | No
     if n_rows == 0:
         raise TableError(f"{rows.files[0]} {NO_ROWS}")
     for origin, table in rows.tables(rows.column_names):
-        predicted = with_predictions(table, model, column, origin, fast=worthwhile(n_rows))
-        yield predicted if coverage is None else with_interval(predicted, model, column, coverage, origin)
+        predicted = with_predictions(table, model, column, origin, X_std, fast=worthwhile(n_rows))
+        yield predicted if coverage is None else with_interval(predicted, model, column, coverage, origin, X_std)
 
 
 def with_predictions(
@@ -135,13 +140,15 @@ def with_predictions(
     model: Model,
     column: str,
     origin: Origin = Origin(),  # noqa: B008
+    X_std: Any = None,
     *,
     fast: bool | None = None,
 ) -> Table:
     """The table with a model's predictions as last column; features are found by name, the order of rows is kept."""
     if column in table.column_names:
         raise TableError(f"the table has a column {column!r} already: choose another name with --column")
-    predictions = model.predict_rows(matrix(table, model.columns, origin), fast=fast)
+    rows = matrix(table, model.columns, origin)
+    predictions = model.predict_rows(rows, as_noise(X_std, rows, model.feature_names), fast=fast)
     return table.append_column(column, pa.array(predictions))
 
 
@@ -151,6 +158,7 @@ def with_interval(
     column: str,
     coverage: float,
     origin: Origin = Origin(),  # noqa: B008
+    X_std: Any = None,
 ) -> Table:
     """The table with the ends of an interval about its column of predictions, and whether rows are in the domain."""
     names = (f"{column}_low", f"{column}_high", f"{column}_in_domain")
@@ -158,7 +166,7 @@ def with_interval(
     if taken:
         raise TableError(f"the table has a column {taken[0]!r} already: choose another name with --column")
     rows = matrix(table, model.columns, origin)
-    ends = model.mixture.interval(rows, coverage)
+    ends = model.mixture.interval(rows, coverage, as_noise(X_std, rows, model.feature_names))
     for name, values in zip(names, (*ends, model.mixture.in_domain(rows)), strict=True):
         table = table.append_column(name, pa.array(values))
     return table

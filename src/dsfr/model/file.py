@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr import __version__
+from dsfr.core.density import RowDensity
 from dsfr.core.features.bases import AnyBasis, basis_of
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.bounds import check_mixture
@@ -32,6 +33,8 @@ MAX_MEMBERS = 1000
 MAX_INTEGER = 2**64
 """Bound of whole numbers in the metadata; seeds may have 64 bits."""
 WRONG_ARRAYS = "its arrays have the wrong names or shapes for a model"
+DENSITY = ("mean", "deviation", "low", "high", "spread", "shift")
+"""Arrays of the distribution of the rows that have a number for each feature."""
 _METADATA = "dsfr"
 _CHECKSUM = "sha256"
 _KINDS = {"feature_names": list, "target_name": str, "settings": dict, "training": dict}
@@ -101,6 +104,8 @@ def _to_arrays(mixture: Mixture) -> Bundle:
     if mixture.scores is not None:
         arrays |= {"score_thresholds": mixture.scores.thresholds, "score_counts": mixture.scores.counts}
         arrays["score_deviation"] = np.array([mixture.scores.typical_deviation])
+    if mixture.density is not None:
+        arrays |= {f"density_{name}": array for name, array in mixture.density.arrays().items()}
     if not mixture.link.is_identity:
         link = mixture.link
         numbers = [float(link.is_log), link.factor, link.low, link.high, link.floor, link.ceiling]
@@ -135,12 +140,13 @@ def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
     if shares.ndim != 1 or not 0 < len(shares) <= MAX_MEMBERS:
         raise ModelFileError(WRONG_ARRAYS)
     scores = _to_scores(_take_prefixed(arrays, "score_"))
+    density = _to_density(_take_prefixed(arrays, "density_"), n_features)
     link = _to_link(arrays.pop("target_link", None))
     parts = [_take_prefixed(arrays, f"member{number}_") for number in range(len(shares))]
     if arrays:
         raise ModelFileError(WRONG_ARRAYS)
     members = (_to_member(part, share, n_features) for part, share in zip(parts, shares.tolist(), strict=True))
-    return Mixture(tuple(members), scores, link)
+    return Mixture(tuple(members), scores, link, density)
 
 
 def _to_link(numbers: npt.NDArray[Any] | None) -> Link:
@@ -174,6 +180,17 @@ def _to_scores(arrays: Bundle) -> Scores | None:
     if thresholds.ndim != 1 or thresholds.shape != counts.shape or deviation.shape != (1,):
         raise ModelFileError(WRONG_ARRAYS)
     return Scores(thresholds, counts, float(deviation[0]))
+
+
+def _to_density(arrays: Bundle, n_features: int) -> RowDensity | None:
+    if not arrays:
+        return None
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(DENSITY, (n_features,))
+    if "correlation" in arrays:
+        shapes["correlation"] = (n_features * (n_features + 1) // 2,)
+    if {name: array.shape for name, array in arrays.items()} != shapes:
+        raise ModelFileError(WRONG_ARRAYS)
+    return RowDensity.of_arrays(arrays)
 
 
 def _to_member(arrays: Bundle, share: float, n_features: int) -> Member:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.core.arrays import Array, as_floats
+from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.html import rules_html, shortened
@@ -21,12 +21,12 @@ from dsfr.core.explain.structure import Structure
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.link import learnt_name
-from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Member, Mixture
+from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Deviations, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
-from dsfr.model.frames import encode_frame
 from dsfr.model.importances import MOST_ROWS, importances, partial_dependence
+from dsfr.model.inputs import as_matrix, as_noise
 from dsfr.model.schema import Schema
 from dsfr.model.simplification import Simplification, simplify
 from dsfr.model.student import student_card, student_contributions
@@ -84,17 +84,23 @@ class Model:
         """The predictor with the largest share."""
         return self.mixture.strongest
 
-    def predict(self, X: Any) -> Array:
-        """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name."""
+    def predict(self, X: Any, X_std: Any = None) -> Array:
+        """Predictions for the rows of an array, a data frame or a `dsfr.scan`, whose columns are found by name.
+
+        Missing values (NaN) and values with noise are integrated out: the prediction is the expected one, given what
+        is known of the row. ``X_std`` is the standard deviation of the noise of the inputs, in their units: one number,
+        one for each feature, one for each value, or a mapping from names of features.
+        """
         if hasattr(X, "predictions"):
-            return np.concatenate([np.empty(0), *X.predictions(self)])
-        return self.predict_rows(as_matrix(X, self))
+            return np.concatenate([np.empty(0), *X.predictions(self, X_std)])
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
+        return self.predict_rows(rows, as_noise(X_std, rows, self.feature_names))
 
-    def predict_rows(self, X: Array, *, fast: bool | None = None) -> Array:
-        """Predictions for checked rows."""
-        return self.mixture.predict(X, fast=fast)
+    def predict_rows(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
+        """Predictions for checked rows, with deviations of their noise if any."""
+        return self.mixture.predict(X, noise, fast=fast)
 
-    def deviations(self, X: Any) -> Array:
+    def deviations(self, X: Any, X_std: Any = None) -> Array:
         """Standard deviation of a new observation at every row of an array, a data frame or a `dsfr.scan`.
 
         Raises
@@ -103,20 +109,44 @@ class Model:
             If the model was trained without uncertainty.
         """
         if hasattr(X, "predictions"):
-            return np.concatenate([np.empty(0), *map(self.mixture.deviations, X.features(self.columns))])
-        return self.mixture.deviations(as_matrix(X, self))
+            blocks = X.features(self.columns)
+            return np.concatenate([np.empty(0), *(self.deviations(block, X_std) for block in blocks)])
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
+        return self.mixture.deviations(rows, as_noise(X_std, rows, self.feature_names))
 
-    def interval(self, X: Any, coverage: float = 0.9) -> Interval:
+    def deviation_parts(self, X: Any, X_std: Any = None) -> Deviations:
+        """What the standard deviation of a new observation is made of: noise, ignorance, and uncertain inputs.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty.
+        """
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
+        return self.mixture.deviation_parts(rows, as_noise(X_std, rows, self.feature_names))
+
+    def interval(self, X: Any, coverage: float = 0.9, X_std: Any = None) -> Interval:
         """Ends of the jackknife interval of every row of an array or a data frame, see `half_width`."""
         self.half_width(coverage)
-        return Interval(*self.mixture.interval(as_matrix(X, self), coverage))
+        rows = as_matrix(X, self.feature_names, self.schema, gaps=True)
+        return Interval(*self.mixture.interval(rows, coverage, as_noise(X_std, rows, self.feature_names)))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
         """Whether each row lies where the model has seen data; beyond, predictions are held at the border.
 
-        A row is in the domain if every feature is within the limits up to which the model follows it.
+        A row is in the domain if every known value is within the limits up to which the model follows its feature.
         """
-        return self.mixture.in_domain(as_matrix(X, self))
+        return self.mixture.in_domain(as_matrix(X, self.feature_names, self.schema, gaps=True))
+
+    def completed(self, X: Any) -> Array:
+        """Rows with missing values replaced by what is expected of them, given the other values of the row.
+
+        Raises
+        ------
+        ValueError
+            If values are missing, and the model does not know the distribution of the rows.
+        """
+        return self.mixture.completed(as_matrix(X, self.feature_names, self.schema, gaps=True))
 
     def half_width(self, coverage: float = 0.9) -> float:
         """Half the width of the jackknife interval of a typical row, of nominal coverage ``coverage``.
@@ -180,7 +210,7 @@ class Model:
         """
         if self.is_student:
             return student_card(self)
-        rows = None if X is None else as_matrix(X, self)
+        rows = None if X is None else self.completed(X)
         return explain_structure(
             self.structure,
             self.columns,
@@ -201,7 +231,7 @@ class Model:
         ``row`` has one value per feature, or is a row of a data frame with the model's columns.
         """
         row = row.to_frame().T if self.schema is not None and hasattr(row, "to_frame") else row
-        X = as_matrix(row, self) if np.ndim(row) == 2 else as_matrix([row], self)
+        X = as_matrix(row if np.ndim(row) == 2 else [row], self.feature_names, self.schema)
         if len(X) != 1:
             raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
         parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
@@ -244,7 +274,7 @@ class Model:
 
     def _rows_or_drawn(self, X: Any) -> Array:
         if X is not None:
-            return as_matrix(X, self)
+            return self.completed(X)
         if self.is_student:
             raise ValueError("short rules do not know the distribution of rows: give rows X")
         of = self.predictor
@@ -264,7 +294,7 @@ class Model:
         """
         if self.is_student:
             raise ValueError("these rules are as simple as asked for: train with a smaller max_rules or max_terms")
-        rows = None if X is None else as_matrix(X, self)
+        rows = None if X is None else self.completed(X)
         return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
 
     def renamed(self, feature_names: Sequence[str], target_name: str) -> Model:
@@ -307,38 +337,3 @@ def load(path: str | os.PathLike[str]) -> Model:
         training=metadata["training"],
         schema=Schema.from_json(metadata["columns"]) if "columns" in metadata else None,
     )
-
-
-def as_matrix(X: Any, model: Model) -> Array:
-    """Rows of an array or data frame as the model's features; refuses wrong shapes and missing values.
-
-    Of a model with categories, a data frame has its columns and an array its features.
-    """
-    feature_names, matrix = model.feature_names, features_of(X, model)
-    if matrix.ndim != 2 or matrix.shape[1] != len(feature_names):
-        raise ValueError(
-            f"X has shape {matrix.shape}; the model needs two dimensions and {len(feature_names)} columns: "
-            f"{', '.join(feature_names)}"
-        )
-    if not np.isfinite(matrix).all():
-        bad = [feature_names[j] for j in np.flatnonzero(~np.isfinite(matrix).all(axis=0)).tolist()]
-        raise ValueError(f"X has missing or infinite values in {', '.join(bad)}: fill them in or drop those rows")
-    return matrix
-
-
-def features_of(X: Any, model: Model) -> Array:
-    """Rows of an array or data frame as numbers, which may be missing, in the order of the model's features."""
-    if model.schema is not None and hasattr(X, "columns"):
-        return encode_frame(X, model.schema)
-    return as_floats(by_name(X, model.feature_names), "X")
-
-
-def by_name(X: Any, feature_names: Sequence[str]) -> Any:
-    """Columns of a data frame in the model's order; unchanged if X has no text as column names."""
-    columns = list(getattr(X, "columns", ()))
-    if not columns or not all(isinstance(column, str) for column in columns):
-        return X
-    missing = [name for name in feature_names if name not in columns]
-    if missing:
-        raise ValueError(f"X lacks the column(s) {', '.join(missing)} that the model was trained on")
-    return X[list(feature_names)]

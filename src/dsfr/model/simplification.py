@@ -77,7 +77,8 @@ def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> 
     members = tuple(_simpler_member(member, X, similarity, min_strength) for member in model.members)
     if all(after is before for after, before in zip(members, model.members, strict=True)):
         return model
-    mixture = Mixture(tuple(replace(member, posterior=None) for member in members), link=model.mixture.link)
+    simpler = tuple(replace(member, posterior=None) for member in members)
+    mixture = Mixture(simpler, link=model.mixture.link, density=model.mixture.density)
     return replace(model, mixture=mixture, training=_without_agreement(model.training, members))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
-from dsfr.model.model import Model, as_matrix
+from dsfr.model.inputs import as_matrix
+from dsfr.model.model import Model
 from dsfr.model.student import student_card
 from dsfr.plot.axes import COLORS, Axes, axes_or_new, index_of, label_of, model_of
 
@@ -22,7 +23,7 @@ def predictions(model: Model | Any, X: Any, y: Any, *, coverage: float = 0.9, ax
     If the model has uncertainty, bars are jackknife intervals of nominal ``coverage``.
     """
     model = model_of(model)
-    rows, truth = as_matrix(X, model), as_floats(y, "y")
+    rows, truth = as_matrix(X, model.feature_names, model.schema), as_floats(y, "y")
     if truth.shape != (len(rows),):
         raise ValueError(f"y has shape {truth.shape}; it needs one target for each of {len(rows)} rows")
     known = ~np.isnan(truth)
@@ -82,10 +83,10 @@ def response(
 
 def _rows(model: Model, X: Any, at: Any) -> Array:
     if X is not None:
-        rows = as_matrix(X, model)
+        rows = as_matrix(X, model.feature_names, model.schema)
         return rows[np.unique(np.linspace(0, len(rows) - 1, MOST_CURVES).round().astype(np.int64))]
     if at is not None:
-        return as_matrix([at], model)
+        return as_matrix([at], model.feature_names, model.schema)
     if model.is_student:
         return np.array(model.training["student"]["typical_row"], dtype=np.float64)[None]
     return model.structure.typical_row[None]

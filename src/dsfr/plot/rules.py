@@ -8,7 +8,8 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.features.membership import membership_of
-from dsfr.model.model import Model, as_matrix
+from dsfr.model.inputs import as_matrix
+from dsfr.model.model import Model
 from dsfr.model.student import student_card
 from dsfr.plot.axes import Axes, axes_or_new, color_of, dash_of, index_of, label_of, model_of
 
@@ -38,7 +39,7 @@ def memberships(model: Model | Any, feature: str | int, X: Any = None, *, ax: Ax
     membership = membership_of(base.members[0].predictor.basis.rules.membership)
     grid = np.linspace(base.domain.low[j], base.domain.high[j], N_GRID)
     if X is not None:
-        _histogram(ax, as_matrix(X, model)[:, j])
+        _histogram(ax, as_matrix(X, model.feature_names, model.schema)[:, j])
     for k in np.argsort(base.centers[:, j], kind="stable").tolist():
         degree = np.exp(membership.log((grid - base.centers[k, j]) / base.widths[k, j]))
         ax.plot(grid, degree, color=color_of(k), linestyle=dash_of(k), linewidth=1.8, label=f"rule {k + 1}")
@@ -58,7 +59,7 @@ def _words(model: Model, j: int, X: Any, ax: Axes | None) -> Axes:
         named = f"conditions are on {', '.join(used)}" if used else "the model is one rule without conditions"
         raise ValueError(f"no rule has a condition on {card.feature_names[j]!r}: {named}")
     ax = axes_or_new(ax)
-    column = np.array(ramps).ravel() if X is None else as_matrix(X, model)[:, j]
+    column = np.array(ramps).ravel() if X is None else as_matrix(X, model.feature_names, model.schema)[:, j]
     if X is not None:
         _histogram(ax, column)
     room = 0.3 * np.ptp(ramps)
@@ -88,7 +89,7 @@ def rule_map(
     model = model_of(model)
     if model.is_student:
         raise ValueError("short rules have no centers to draw: plot.tree and plot.memberships draw them")
-    rows = as_matrix(X, model)
+    rows = as_matrix(X, model.feature_names, model.schema)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(np.int64))]
     base = model.rule_base.strongest
     ax = axes_or_new(ax)

@@ -17,6 +17,7 @@ from dsfr.report.notes import caveats_of_student, notes_of_student
 from dsfr.report.payload import (
     categories_of,
     column_of,
+    density_of,
     fit_of,
     interval_of,
     record_of,
@@ -60,6 +61,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "rules_start": start,
         "first_row": _first_row(card, typical, domain, data).tolist(),
         "interval": interval_of(model),
+        "density": density_of(model),
         "rules": [_rule(card, k, typical, domain, data) for k in range(len(card))],
         "rules_hint": RULES_HINT if len(card) > 1 else "",
         "columns": [column_of(domain, among, j, with_histogram=data is not None) for j in range(len(typical))],

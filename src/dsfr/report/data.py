@@ -10,7 +10,8 @@ import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
 from dsfr.io.columns import Origin, Table, matrix, numbers
-from dsfr.model.model import Model, features_of
+from dsfr.model.inputs import features_of
+from dsfr.model.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class ReportData:
         ValueError
             If columns or targets do not fit, or no complete row is left.
         """
-        rows, feature_names = features_of(X, model), model.feature_names
+        rows, feature_names = features_of(X, model.feature_names, model.schema), model.feature_names
         targets = None if y is None else as_floats(y, "y")
         if rows.ndim != 2 or rows.shape[1] != len(feature_names):
             raise ValueError(f"X has shape {rows.shape}; the model needs {len(feature_names)} columns")
@@ -64,7 +65,7 @@ def data_of_table(table: Table, model: Model, decimal: str = ".") -> ReportData:
         If a feature is missing, or not made of numbers.
     """
     origin = Origin(decimal=decimal)
-    X = matrix(table, model.columns, origin, allow_missing=True)
+    X = matrix(table, model.columns, origin)
     known = model.target_name in table.column_names
     y = numbers(table, model.target_name, allow_missing=True, origin=origin) if known else None
     return ReportData._complete(X, y, range(1, len(X) + 1))

@@ -21,7 +21,17 @@ from dsfr.report.data import ReportData
 from dsfr.report.payload import payload_of
 from dsfr.storage.atomic import replacing
 
-SCRIPTS = ("charts.js", "state.js", "whatif.js", "effects.js", "rules.js", "tree.js", "curves.js", "page.js")
+SCRIPTS = (
+    "expectation.js",
+    "charts.js",
+    "state.js",
+    "whatif.js",
+    "effects.js",
+    "rules.js",
+    "tree.js",
+    "curves.js",
+    "page.js",
+)
 
 
 def write_report(model: Model, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> Path:

@@ -57,6 +57,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "rules_start": 0.0 if base is None else base.mean_output,
         "first_row": _first_row(structure, among).tolist(),
         "interval": interval_of(model),
+        "density": density_of(model),
         "rules": [_rule(rule) for rule in rules],
         "rules_hint": _rules_hint(data),
         "columns": [
@@ -118,7 +119,21 @@ def _rules_hint(data: ReportData | None) -> str:
 def interval_of(model: Model) -> Payload | None:
     """Half widths of intervals by coverage in percent; None without uncertainty."""
     known = {f"{coverage:.0%}": half for coverage, half in model.half_widths(COVERAGES).items()}
-    return {"half_widths": known, "first": "90%" if "90%" in known else max(known)} if known else None
+    if not known or model.mixture.scores is None:
+        return None
+    scores = model.mixture.scores
+    first = "90%" if "90%" in known else max(known)
+    return {"half_widths": known, "first": first, "deviation": scores.typical_deviation or scores.deviation}
+
+
+def density_of(model: Model) -> Payload | None:
+    """Distribution of the inputs, by which unknown ones are completed; None if the model does not know it."""
+    density = model.mixture.density
+    if density is None:
+        return None
+    correlation = None if density.correlation is None else density.correlation.tolist()
+    numbers = {name: values.tolist() for name, values in density.arrays().items()}
+    return {**numbers, "correlation": correlation}
 
 
 def _rule_member(member: Member) -> Payload:

@@ -29,8 +29,10 @@ function ramp(x, [start, end]) { return Math.min(Math.max((x - start) / (end - s
 // Degree to which the condition of a rule over shared terms holds: above one ramp and below another.
 function conditionDegree({ above, below }, x) { return (above ? ramp(x, above) : 1) - (below ? ramp(x, below) : 0); }
 
-function memberPrediction(row, member) {
-  const z = scaled(row, member);
+function memberPrediction(row, member) { return member.mean + member.scale * linesAt(scaled(row, member), member); }
+
+// Lines of the rules at scaled inputs, weighted by the rules' strengths.
+function linesAt(z, member) {
   let sum = 0;
   firingStrengths(z, member).forEach((strength, k) => {
     const weights = member.weights[k];
@@ -38,7 +40,7 @@ function memberPrediction(row, member) {
     for (let j = 0; j < z.length; j++) line += weights[j + 1] * z[j];
     sum += strength * line;
   });
-  return member.mean + member.scale * sum;
+  return sum;
 }
 
 // Largest size of a line of effects, as in dsfr.core.features.effects.
@@ -63,8 +65,10 @@ function termsOf(row, member) {
     ...member.curves[j].map((values) => interpolated(z, member.knots[j], values))]);
 }
 
-function effectPrediction(row, member) {
-  const terms = termsOf(row, member), singles = member.singles, pairs = member.pairs;
+function effectPrediction(row, member) { return ofTerms(termsOf(row, member), member); }
+
+function ofTerms(terms, member) {
+  const singles = member.singles, pairs = member.pairs;
   let sum = member.weights[0];
   singles.forEach(([j, a], i) => { sum += member.weights[1 + i] * terms[j][a]; });
   pairs.forEach(([j, a, k, b], i) => { sum += member.weights[1 + singles.length + i] * terms[j][a] * terms[k][b]; });
@@ -89,8 +93,9 @@ function effectsOf(model, row) {
   return { features, together };
 }
 
-// Average of all members, on the scale on which they are learnt.
+// Average of all members, on the scale on which they are learnt; the expected one where unknown inputs are null.
 function learnt(model, row) {
+  if (row.includes(null)) return learntExpected(model, row);
   const rules = model.members.reduce((sum, member) => sum + member.share * memberPrediction(row, member), 0);
   return rules + model.effect_members.reduce((sum, member) => sum + member.share * effectPrediction(row, member), 0);
 }
@@ -105,8 +110,8 @@ function predict(model, row) {
 
 // Ends of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
 function interval(model, row, coverage) {
-  const half = halfWidth(model, coverage), link = model.link, value = learnt(model, row);
-  if (half === null) return null;
+  if (!model.interval) return null;
+  const half = halfWidth(model, coverage, inputDeviation(model, row)), link = model.link, value = learnt(model, row);
   if (!link) return [value - half, value + half];
   const center = held(link, value), predicted = predict(model, row);
   const ends = [center - half, center + half].map((end) => link.is_log ? Math.exp(end) : end);
@@ -141,5 +146,8 @@ function contributions(model, row) {
   return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1) + effects.features[j]), together };
 }
 
-// Half the width of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
-function halfWidth(model, coverage) { return model.interval ? model.interval.half_widths[coverage] : null; }
+// Half the width of the jackknife interval of the chosen nominal coverage. Unknown inputs widen it by their deviation, as if it were that of an error.
+function halfWidth(model, coverage, inputs = 0) {
+  const half = model.interval.half_widths[coverage], typical = model.interval.deviation;
+  return Math.hypot(half, (typical > 0 ? half / typical : 1) * inputs);
+}

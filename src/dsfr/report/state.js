@@ -1,7 +1,10 @@
 // State shared by all sections: the model, the current row, and the listeners to its changes.
 const model = JSON.parse(document.getElementById("model").textContent);
 const byId = (id) => document.getElementById(id);
-const state = { row: [...model.reference], listeners: [], coverage: model.interval?.first };
+const state = { row: [...model.reference], unknown: model.features.map(() => false), listeners: [], coverage: model.interval?.first };
+
+// The current row with null for unknown inputs.
+function knownRow() { return state.row.map((value, j) => state.unknown[j] ? null : value); }
 
 function show(id, title) {
   byId(id).hidden = false;

@@ -7,6 +7,7 @@ function fillInputs() {
   byId("inputs").append(...made.slice(0, MOST_INPUTS));
   if (others.length) byId("inputs").append(element("details", {}, element("summary", {}, `${others.length} inputs that matter less`), ...others));
   byId("reset").addEventListener("click", () => useRow(model.reference));
+  state.listeners.push(completeRow);
   fillCoverages();
   state.listeners.push(drawPrediction);
   show("what-if", "What if");
@@ -28,7 +29,34 @@ function inputOf(name, j) {
   const says = element("span", { class: "word", id: `word-${j}` });
   range.addEventListener("input", () => setValue(j, Number(range.value), range));
   number.addEventListener("input", () => { if (number.value !== "" && Number.isFinite(Number(number.value))) setValue(j, Number(number.value), number); });
-  return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range);
+  return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range, ...switchOf(name, j));
+}
+
+// A switch that makes an input unknown, if the model knows how its inputs are distributed.
+function switchOf(name, j) {
+  if (!model.density) return [];
+  const box = element("input", { type: "checkbox", id: `unknown-${j}`, "aria-label": `${name} is unknown` });
+  box.addEventListener("input", () => { state.unknown[j] = box.checked; changed(); });
+  return [element("label", { class: "unknown", for: `unknown-${j}` }, box, " unknown")];
+}
+
+// Unknown inputs are shown at what is expected of them, given the others.
+function completeRow() {
+  const row = knownRow();
+  if (row.includes(null)) conditional(model.density, row).means.forEach((value, j) => { if (state.unknown[j]) showValue(j, value); });
+  state.unknown.forEach((unknown, j) => {
+    if (!byId(`range-${j}`)) return;
+    for (const id of ["range", "number"]) byId(`${id}-${j}`).disabled = unknown;
+    if (unknown) byId(`word-${j}`).textContent = "unknown, expected here";
+    else if (byId(`word-${j}`).textContent.startsWith("unknown")) byId(`word-${j}`).textContent = word(j, state.row[j]);
+  });
+}
+
+function showValue(j, value) {
+  state.row[j] = value;
+  byId(`range-${j}`).value = String(value);
+  byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
+  byId(`word-${j}`).textContent = word(j, value);
 }
 
 // The input of a feature; a category has one, in the place of its most relevant feature.
@@ -72,17 +100,17 @@ function setValue(j, value, source) {
 function useRow(row) {
   row.forEach((value, j) => {
     state.row[j] = value;
+    state.unknown[j] = false;
     if (!byId(`range-${j}`)) return;
-    byId(`range-${j}`).value = String(value);
-    byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
-    byId(`word-${j}`).textContent = word(j, value);
+    if (model.density) byId(`unknown-${j}`).checked = false;
+    showValue(j, value);
   });
   model.categories.forEach((category) => setLevel(category, likeliest(category, row)));
   changed();
 }
 
 function drawPrediction() {
-  const value = predict(model, state.row), ends = interval(model, state.row, state.coverage);
+  const row = knownRow(), value = predict(model, row), ends = interval(model, row, state.coverage);
   byId("prediction").textContent = readable(value);
   byId("prediction").dataset.value = value;
   byId("brief").textContent = `= ${readable(value)}`;
@@ -91,7 +119,7 @@ function drawPrediction() {
   const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
   meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
     name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));
-  drawContributions(learnt(model, state.row), value);
+  drawContributions(learnt(model, row), value);
 }
 
 function drawContributions(value, prediction) {
@@ -103,6 +131,7 @@ function drawContributions(value, prediction) {
   const rows = [...(model.members.length ? [{ name: "which rules fire", value: parts.firing }] : []), ...shown];
   if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
   rows.push(...pairRows(parts.together));
+  if (state.unknown.includes(true)) rows.push({ name: "unknown inputs vary", value: value - learnt(model, state.row) });
   const bars = element("div");
   meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
   byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.learnt}`, readable(value), "total"),

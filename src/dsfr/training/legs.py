@@ -6,6 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dsfr.core.density import MOST_CORRELATED
 from dsfr.core.features.membership import Gaussian
 from dsfr.training.fuzzy_rules import LOCAL_START
 from dsfr.training.tasks.declaration import payload
@@ -55,6 +56,12 @@ class Shape:
         basis = {"dilations"} if not self.has_rules else set[str]() if is_gaussian else {"membership"}
         return basis | set(self.settings.penalty.message())
 
+    def summing_leg(self, task: str) -> Leg:
+        """A task that is asked for sums of rows and of their products as well, unless there are too many of them."""
+        if self.n_features > MOST_CORRELATED:
+            return self.leg(task, 1)
+        return self.leg(task, 1, sent={"moments"}, answered={"row_total"})
+
     def leg(
         self,
         task: str,
@@ -82,4 +89,4 @@ class Shape:
         declared = self.settings.scaling.declared is not None
         sent, answered = ({"declared"}, set[str]()) if declared else (set[str](), {"high"})
         yield self.leg("measure", 1, sent=sent, answered=answered)
-        yield self.leg("agree", 1)
+        yield self.summing_leg("agree")

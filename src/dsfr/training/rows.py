@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
+from dsfr.core.density import RowDensity
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 
 Batch: TypeAlias = tuple[Array, Array]
@@ -23,6 +24,10 @@ MAX_GRAPH_ROWS = 2**16
 
 LIMITED_ROWS = 16 * SUM_ROWS
 """Rows in memory that are moved to limits at once: few enough to be no second table, enough for all threads."""
+
+
+class IncompleteRowsError(ValueError):
+    """Rows with missing values where none may be."""
 
 
 class Rows(Protocol):
@@ -147,6 +152,57 @@ class LogRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
+class CompletedRows(OfRows):
+    """Rows of another source, with missing values replaced by what a density expects of them, given the others.
+
+    No more than `LIMITED_ROWS` of them are copied at a time.
+    """
+
+    rows: Rows
+    density: RowDensity
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        for X, y, weights in weighted(self.rows):
+            if not np.isnan(X.min(initial=0.0)):
+                yield X, y, weights
+                continue
+            for part in row_blocks(len(y), LIMITED_ROWS):
+                own = None if weights is None else weights[part]
+                yield self.density.expected(X[part]), y[part], own
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteRows(OfRows):
+    """Rows of another source, none of which may have missing values.
+
+    Raises
+    ------
+    IncompleteRowsError
+        In the first pass over a row with one.
+    """
+
+    rows: Rows
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        for X, y, weights in weighted(self.rows):
+            if np.isnan(X.min(initial=0.0)):
+                raise IncompleteRowsError("X has missing values")
+            yield X, y, weights
+
+
+@dataclass(frozen=True, slots=True)
 class DistinctRows(OfRows):
     """Rows of another source without some that are duplicates of others, `LIMITED_ROWS` or a few more at a time."""
 
@@ -234,7 +290,7 @@ def collect(rows: Rows) -> Batch:
     if isinstance(rows, ArrayRows):
         return rows.X, rows.y
     source = rows
-    while isinstance(source, LimitedRows | DistinctRows | LogRows):
+    while isinstance(source, LimitedRows | DistinctRows | LogRows | CompletedRows):
         source = source.rows
     if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
@@ -13,10 +13,13 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
+from dsfr.core.density import RowDensity
 from dsfr.core.scaling.affine import Ranges
 from dsfr.training.rows import (
     ArrayRows,
     Batch,
+    CompletedRows,
+    CompleteRows,
     DistinctRows,
     LimitedRows,
     LogRows,
@@ -37,6 +40,11 @@ LOG_TARGET = "log_target"
 """Name of the mark in messages and memory that logarithms of targets are learnt."""
 KEPT = ("kept_rows", "kept_counts")
 """Names in memory of which rows are left without duplicates, eight to a byte, and of how many and how many labelled."""
+
+
+ROW = "row_"
+DENSITY = tuple(ROW + name for name in ("mean", "deviation", "correlation", "low", "high", "spread", "shift"))
+"""Names of the density of the rows in messages and memory; without correlations, features are independent."""
 
 
 class ForeignMemoryError(ValueError):
@@ -62,6 +70,22 @@ class RowCounter:
     rows: int = 0
 
 
+@dataclass(slots=True)
+class Completion:
+    """Rows in memory that were completed once, so that every pass need not do it again."""
+
+    source: ArrayRows
+    density: RowDensity
+    rows: ArrayRows
+
+
+@dataclass(slots=True)
+class Kept:
+    """Where an agent keeps its `Completion`."""
+
+    completion: Completion | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Shard(OfRows):
     """Rows of one agent, unscaled, with NaN as the target of unlabelled ones.
@@ -76,6 +100,7 @@ class Shard(OfRows):
     """Whether the tables of all agents here are large enough for compiled kernels, and these are installed."""
     counter: RowCounter | None = None
     """Where rows are counted, if anywhere."""
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
     @property
     def nbytes(self) -> int:
@@ -123,6 +148,28 @@ class Shard(OfRows):
         """The same rows with the logarithms of their targets, if ``known`` has the mark."""
         return replace(self, rows=LogRows(self.rows)) if LOG_TARGET in known else self
 
+    def complete(self) -> Shard:
+        """The same rows, none of which may have missing values; see `CompleteRows`."""
+        return replace(self, rows=CompleteRows(self.rows))
+
+    def without_rows(self) -> Shard:
+        """The same agent without any row."""
+        weights = np.empty(0) if self.has_weights else None
+        return replace(self, rows=ArrayRows(np.empty((0, self.n_features)), np.empty(0), weights))
+
+    def completed(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
+        """The same rows, with missing values replaced by what is expected of them, if the memory has their density."""
+        if DENSITY[0] not in memory:
+            return self
+        density, known = unpack_density(memory), self.kept.completion
+        if not isinstance(self.rows, ArrayRows):
+            return replace(self, rows=CompletedRows(self.rows, density))
+        if known is None or known.source is not self.rows or not _same(known.density, density):
+            filled = replace(self.rows, X=density.expected(self.rows.X))
+            known = Completion(self.rows, density, filled)
+            self.kept.completion = known
+        return replace(self, rows=known.rows)
+
     def without_duplicates(self, memory: Mapping[str, npt.NDArray[Any]]) -> Shard:
         """The same rows but duplicates, if the memory says which these are.
 
@@ -149,6 +196,21 @@ class Shard(OfRows):
     def rng(self, seed: int, purpose: Purpose, repeat: int = 0) -> np.random.Generator:
         """This agent's random stream for a purpose."""
         return np.random.default_rng([seed, self.key, purpose, repeat])
+
+
+def pack_density(density: RowDensity) -> dict[str, Array]:
+    """A density as arrays with the names `DENSITY`."""
+    return {f"{ROW}{name}": array for name, array in density.arrays().items()}
+
+
+def unpack_density(arrays: Mapping[str, npt.NDArray[Any]]) -> RowDensity:
+    """The density in arrays with the names `DENSITY`, among others perhaps."""
+    return RowDensity.of_arrays({name.removeprefix(ROW): arrays[name] for name in DENSITY if name in arrays})
+
+
+def _same(one: RowDensity, other: RowDensity) -> bool:
+    ours, theirs = one.arrays(), other.arrays()
+    return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
 def agent_key(name: object) -> int:

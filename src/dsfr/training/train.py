@@ -16,11 +16,13 @@ from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.solve.evidence import Tuned
 from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.completion import agree_density
 from dsfr.training.duplicates import duplicates
 from dsfr.training.ensemble import calibration, rule_bases, target_scale
 from dsfr.training.ensemble.members import Base
 from dsfr.training.label_sums import LabelSums
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
+from dsfr.training.rows import IncompleteRowsError
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose
@@ -84,16 +86,34 @@ def train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], No
         If no agent has a labelled row, the system of the weights is singular, or the engine has a coordinator
         and the training is to have none.
     """
+    checked_engine = checked(engine)
+    settings.solver.check_engine(checked_engine)
+    _check_sums_suffice(checked_engine, settings)
+    try:
+        return _train(checked_engine, settings, on_round)
+    except IncompleteRowsError:
+        density = agree_density(checked_engine, settings)
+    # Agents complete their rows by it from here on, and everything begins again.
+    checked_engine.takes_incomplete = True
+    trained = _train(checked_engine, settings, on_round)
+    return replace(trained, mixture=replace(trained.mixture, density=density))
+
+
+def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], None] | None) -> Training:
+    """Train on complete rows.
+
+    Raises
+    ------
+    IncompleteRowsError
+        If there are none, before anything is computed.
+    """
     history: list[RoundInfo] = []
-    engine = checked(engine)
 
     def observe(info: RoundInfo) -> None:
         history.append(info)
         if on_round is not None:
             on_round(info)
 
-    settings.solver.check_engine(engine)
-    _check_sums_suffice(engine, settings)
     # Counts of duplicates single out rows, and so are not among the sums that may leave an agent alone.
     merges = settings.merges_duplicates and not engine.only_sums
     n_duplicates = duplicates.agree_duplicates(engine, settings) if merges else 0
@@ -128,7 +148,9 @@ def _train_single(
     units = (population.target_mean, population.target_scale)
     predictor = Predictor(population.ranges, basis, found.weights, *units, shares, population.limits)
     return Training(
-        mixture=replace(Mixture.of(predictor), link=target_scale.hold(settings, population)),
+        mixture=replace(
+            Mixture.of(predictor), link=target_scale.hold(settings, population), density=population.density
+        ),
         history=history,
         unconverged=tuple(stage for stage, done in stages if not done),
         n_samples=int(population.n_samples),
@@ -157,7 +179,7 @@ def _train_mixture(
         WEIGHTS: all(base.found.converged for base in trained),
     }
     return Training(
-        mixture=replace(mixture, link=link),
+        mixture=replace(mixture, link=link, density=population.density),
         own_units=(target.own_mean, target.own_deviation),
         n_target_values=target.effects.n_target_values,
         history=history,

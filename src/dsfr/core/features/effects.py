@@ -104,12 +104,15 @@ class Effects:
 
     def features(self, X: Array) -> Array:
         """Constant, effects of single features and products; shape (n, n_outputs)."""
-        terms = self.terms(X)
+        return self.features_of_terms(self.terms(X))
+
+    def features_of_terms(self, terms: Array) -> Array:
+        """Features from line and curves of every feature, shape (n, d, 1 + r)."""
         single = terms[:, self.singles[:, 0], self.singles[:, 1]]
         first = terms[:, self.pairs[:, 0], self.pairs[:, 1]]
         second = terms[:, self.pairs[:, 2], self.pairs[:, 3]]
         # In C order: a row is then summed in the same order whatever the number of rows.
-        return np.ascontiguousarray(np.concatenate([np.ones((len(X), 1)), single, first * second], axis=1))
+        return np.ascontiguousarray(np.concatenate([np.ones((len(terms), 1)), single, first * second], axis=1))
 
     def terms(self, X: Array) -> Array:
         """Line and curves of every feature; shape (n, d, 1 + r)."""

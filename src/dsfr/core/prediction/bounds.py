@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrcon
 
 from dsfr.core.arrays import Array
+from dsfr.core.density import RowDensity
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.link import Link
@@ -34,6 +35,8 @@ MAX_CURVE = 1e25
 """Of a curve of effects: the product of two is bounded like a wavelet."""
 MIN_CONDITION, MIN_FACTOR, MAX_FACTOR = 1e-16, 1e-20, 1e50
 """Reciprocal condition and norms of a posterior's Cholesky factor; training refuses conditions under 1e-8."""
+MIN_PIVOT = 1e-7
+"""Of a Cholesky factor of correlations; training holds these back so far that it is larger."""
 MIN_SHARE = 1e-6
 """Part of the training rows that all rules of a predictor have together, at least."""
 MAX_LABELS = 2.0**53
@@ -113,6 +116,8 @@ def check_mixture(mixture: Mixture) -> None:
             _check_posterior(member.posterior, first.target_scale)
     if mixture.scores is not None:
         _check_scores(mixture.scores)
+    if mixture.density is not None:
+        _check_density(mixture.density)
     _check_link(mixture.link)
 
 
@@ -145,6 +150,30 @@ def _check_scores(scores: Scores) -> None:
         raise ValueError(TOO_LARGE)
     if scores.counts[-1] < 1:
         raise ValueError("its counts of errors are not counts")
+
+
+def _check_density(density: RowDensity) -> None:
+    ends = Ranges(density.low, density.high)
+    if not (_in_order(ends) and (density.low <= density.mean).all() and (density.mean <= density.high).all()):
+        raise ValueError("its distribution of the rows is not in order")
+    if not (_at_most(density.low, MAX_UNIT) and _at_most(density.high, MAX_UNIT)):
+        raise ValueError(TOO_LARGE)
+    sizes = (density.deviation, density.shift)
+    if not ((density.deviation >= 0).all() and all(_at_most(values, MAX_UNIT) for values in sizes)):
+        raise ValueError(TOO_LARGE)
+    if not ((density.spread >= 0.0).all() and (density.spread <= 1.0).all()):
+        raise ValueError("its distribution of the rows has parts that are not from 0 to 1")
+    if density.correlation is not None and not _is_correlation(density.correlation):
+        raise ValueError("its correlations of the rows are not those of any rows")
+
+
+def _is_correlation(matrix: Array) -> bool:
+    if not (_at_most(matrix, 1.0) and (np.diag(matrix) == 1.0).all()):
+        return False
+    try:
+        return bool(np.diag(np.linalg.cholesky(matrix)).min() > MIN_PIVOT)
+    except np.linalg.LinAlgError:
+        return False
 
 
 def _highest_wavelet(dilations: Array) -> float:

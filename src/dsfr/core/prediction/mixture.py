@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import Array, IntArray, row_blocks
+from dsfr.core.density import RowDensity
+from dsfr.core.features.expectation import takes_unknown
 from dsfr.core.prediction.link import Link
+from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.core.scaling.affine import scale_features
 
+WITHOUT_DENSITY = (
+    "X has missing values, and the model does not know the distribution of the rows (its file was written without): "
+    "fill them in, or train it again"
+)
 WITHOUT_UNCERTAINTY = (
     "the model has no uncertainty: train it with uncertainty=True, or with AutoSFRRegressor (simplifying a model "
     "discards its uncertainty)"
@@ -106,6 +114,22 @@ class Scores:
         return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
 
 
+class Deviations(NamedTuple):
+    """Standard deviations of a new observation by their source, for every row; their squares add up."""
+
+    noise: Array
+    """Of observations, at the same inputs."""
+    ignorance: Array
+    """What the labels leave open: of the weights, and between members."""
+    inputs: Array
+    """Of missing and noisy inputs; 0 where all are known."""
+
+    @property
+    def total(self) -> Array:
+        """All together; (n,)."""
+        return np.hypot(np.hypot(self.noise, self.ignorance), self.inputs)
+
+
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """A weighted average of the predictions of its members, of which there is at least one."""
@@ -115,6 +139,8 @@ class Mixture:
     """Scores of jackknife intervals, if the training computed them; on the scale on which the model is learnt."""
     link: Link = field(default_factory=Link)
     """From the average of the members to the target."""
+    density: RowDensity | None = None
+    """Distribution of the rows, by which missing and noisy values are completed."""
 
     @classmethod
     def of(cls, predictor: Predictor) -> Mixture:
@@ -126,22 +152,30 @@ class Mixture:
         """The predictor with the largest share; the first of several."""
         return max(self.members, key=lambda member: member.share).predictor
 
-    def predict(self, X: Array, *, fast: bool | None = None) -> Array:
+    def predict(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
         """Prediction of every row, in the target's units; shape (n,)."""
-        return self.link.predictions(self.values(X, fast=fast))
+        return self.link.predictions(self.values(X, noise, fast=fast))
 
-    def values(self, X: Array, *, fast: bool | None = None) -> Array:
-        """Average of the members for every row, on the scale on which they are learnt; shape (n,)."""
-        total = np.zeros(len(X))
-        for member in self.members:
-            total += member.share * member.predictor.predict(X, fast=fast)
-        return total
+    def values(self, X: Array, noise: Array | None = None, *, fast: bool | None = None) -> Array:
+        """Average of the members for every row, on the scale on which they are learnt; shape (n,).
 
-    def interval(self, X: Array, coverage: float) -> tuple[Array, Array]:
+        Where values are missing (NaN) or have noise, of the given deviations (n, d), it is the expected average.
+        """
+        noisy = noisy_rows(X, noise)
+        if not len(noisy):
+            return self._exact_values(X, fast=fast)
+        values = np.empty(len(X))
+        exact = np.delete(np.arange(len(X)), noisy)
+        values[exact] = self._exact_values(X[exact], fast=fast)
+        for where, rows in self._noisy_blocks(X, noise, noisy):
+            values[where] = self._expected(rows)
+        return values
+
+    def interval(self, X: Array, coverage: float, noise: Array | None = None) -> tuple[Array, Array]:
         """Ends of the jackknife interval of every row, in the target's units; see `half_widths`."""
-        return self.link.interval(self.values(X), self.half_widths(X, coverage))
+        return self.link.interval(self.values(X, noise), self.half_widths(X, coverage, noise))
 
-    def half_widths(self, X: Array, coverage: float) -> Array:
+    def half_widths(self, X: Array, coverage: float, noise: Array | None = None) -> Array:
         """Half the width of the jackknife interval of every row, in proportion to its deviation; (n,).
 
         On the scale on which the model is learnt.
@@ -154,54 +188,144 @@ class Mixture:
         if self.scores is None:
             raise ValueError(WITHOUT_UNCERTAINTY)
         half, typical = self.scores.half_width(coverage), self.scores.typical_deviation
-        return np.full(len(X), half) if typical == 0.0 else half / typical * self.value_deviations(X)
+        if typical > 0.0:
+            return half / typical * self.value_deviations(X, noise)
+        inputs = self.deviation_parts(X, noise).inputs
+        # A model that makes no errors leaves the inputs alone to be wrong about.
+        widths = half / self.scores.deviation if self.scores.deviation > 0.0 else 1.0
+        return np.hypot(half, widths * inputs)
 
     def in_domain(self, X: Array) -> npt.NDArray[np.bool_]:
-        """Whether every feature of a row lies where the model follows it; beyond, it counts as lying at the end; (n,).
+        """Whether every known value of a row lies where the model follows it; beyond, it counts as at the end; (n,).
 
         That is within its limits, or else within the range of the training rows.
         """
         first = self.strongest
         domain = first.ranges if first.limits is None else first.limits
-        inside: npt.NDArray[np.bool_] = np.all((domain.low <= X) & (domain.high >= X), axis=1)
+        inside: npt.NDArray[np.bool_] = np.all(~((domain.low > X) | (domain.high < X)), axis=1)
         return inside
 
-    def deviations(self, X: Array) -> Array:
+    def deviations(self, X: Array, noise: Array | None = None) -> Array:
         """Standard deviation of a new observation at every row, in the target's units; see `value_deviations`."""
-        spread = self.value_deviations(X)
-        return self.link.deviations(self.values(X), spread) if self.link.is_log else spread
+        spread = self.value_deviations(X, noise)
+        return self.link.deviations(self.values(X, noise), spread) if self.link.is_log else spread
 
-    def value_deviations(self, X: Array) -> Array:
-        """Standard deviation of a new observation at every row, from noise, weights and disagreement of members; (n,).
+    def value_deviations(self, X: Array, noise: Array | None = None) -> Array:
+        """Standard deviation of a new observation at every row, see `deviation_parts`; (n,).
 
         On the scale on which the model is learnt.
-
-        Without posterior distributions of the weights it is the root mean squared leave-one-out error, for every row.
 
         Raises
         ------
         ValueError
             If the model was trained without uncertainty.
         """
-        if any(member.posterior is None for member in self.members):
-            if self.scores is None:
-                raise ValueError(WITHOUT_UNCERTAINTY)
-            return np.full(len(X), self.scores.deviation)
-        deviations = np.empty(len(X))
-        for block in row_blocks(len(X)):
-            deviations[block] = self._block_deviations(X[block])
-        return deviations
+        total, _, inputs = self._deviation_arrays(X, noise)
+        with_inputs: Array = np.hypot(total, inputs)
+        return with_inputs
 
-    def _block_deviations(self, X: Array) -> Array:
-        mean, square = np.zeros(len(X)), np.zeros(len(X))
+    def deviation_parts(self, X: Array, noise: Array | None = None) -> Deviations:
+        """Standard deviations of a new observation from noise, from weights and members, and from the inputs; (n,).
+
+        On the scale on which the model is learnt. Without posterior distributions of the weights, the root mean squared
+        leave-one-out error counts as noise.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without uncertainty.
+        """
+        total, noises, inputs = self._deviation_arrays(X, noise)
+        unit = self.strongest.target_scale
+        ignorance = unit * np.sqrt(np.maximum((total / unit) ** 2 - (noises / unit) ** 2, 0.0))
+        return Deviations(noises, ignorance, inputs)
+
+    def _deviation_arrays(self, X: Array, noise: Array | None) -> Array:
+        """Deviations at given inputs, of the noise alone, and from the inputs; shape (3, n)."""
+        if self.scores is None and any(member.posterior is None for member in self.members):
+            raise ValueError(WITHOUT_UNCERTAINTY)
+        found = np.zeros((3, len(X)))
+        noisy = noisy_rows(X, noise)
+        exact = np.delete(np.arange(len(X)), noisy)
+        for block in row_blocks(len(exact)):
+            found[:2, exact[block]] = self._observation_deviations(X[exact[block]], None)
+        if len(noisy) and self.density is None and not np.isfinite(X).all():
+            raise ValueError(WITHOUT_DENSITY)
+        for where, rows in self._noisy_blocks(X, noise, noisy):
+            found[:2, where] = self._observation_deviations(rows.means, rows.deviations)
+            found[2, where] = self._input_deviations(rows)
+        return found
+
+    def completed(self, X: Array) -> Array:
+        """Rows with missing values replaced by what is expected of them, given the others.
+
+        Raises
+        ------
+        ValueError
+            If values are missing, and the model does not know the distribution of the rows.
+        """
+        if not np.isnan(X).any():
+            return X
+        if self.density is None:
+            raise ValueError(WITHOUT_DENSITY)
+        return self.density.expected(X)
+
+    def _noisy_blocks(self, X: Array, noise: Array | None, noisy: IntArray) -> Iterator[tuple[IntArray, NoisyRows]]:
+        """Rows that are missing values or have noise, block by block, with their numbers."""
+        bases = [member.predictor.basis for member in self.members]
+        if self.density is None and np.isnan(X).any() and not all(map(takes_unknown, bases)):
+            raise ValueError(WITHOUT_DENSITY)
+        amount = np.zeros((len(noisy), X.shape[1])) if noise is None else noise[noisy]
+        for block, rows in noisy_blocks(self.density, X[noisy], amount):
+            yield noisy[block], rows
+
+    def _exact_values(self, X: Array, *, fast: bool | None = None) -> Array:
+        total = np.zeros(len(X))
+        for member in self.members:
+            total += member.share * member.predictor.predict(X, fast=fast)
+        return total
+
+    def _expected(self, rows: NoisyRows) -> Array:
+        total = np.zeros(len(rows.means))
+        for member in self.members:
+            of = member.predictor
+            for block in row_blocks(len(total)):
+                H = of.features(rows.means[block], rows.deviations[block])
+                expected = of.target_mean + of.target_scale * np.einsum("np,p->n", H, of.weights)
+                total[block] += member.share * expected
+        return total
+
+    def _observation_deviations(self, X: Array, noise: Array | None) -> tuple[Array, Array]:
+        """Deviations of a new observation at given inputs, and of the noise alone; two of shape (n,)."""
+        if any(member.posterior is None for member in self.members):
+            assert self.scores is not None
+            constant = np.full(len(X), self.scores.deviation)
+            return constant, constant
+        mean, square, noises = np.zeros(len(X)), np.zeros(len(X)), 0.0
         unit = self.strongest.target_scale
         for member in self.members:
             assert member.posterior is not None
             of = member.predictor
-            H = of.basis.features(scale_features(of.within_limits(X), of.ranges))
+            H = of.features(X, noise)
             # Relative to the mean of the target: a large mean would cancel the digits of the variance.
             values = of.target_scale / unit * (H @ of.weights)
             mean += member.share * values
             square += member.share * (member.posterior.variances(H, unit) + values**2)
-        deviations: Array = unit * np.sqrt(np.maximum(square - mean**2, 0.0))
-        return deviations
+            noises += member.share * (member.posterior.noise / unit) ** 2
+        total = unit * np.sqrt(np.maximum(square - mean**2, 0.0))
+        return total, np.full(len(X), unit * np.sqrt(noises))
+
+    def _input_deviations(self, rows: NoisyRows) -> Array:
+        """Deviation of the prediction over the distribution of the inputs; (n,).
+
+        For steps of one deviation along independent directions, the squares of half the first differences and twice
+        the squares of half the second differences: the variance of a quadratic polynomial without products.
+        """
+        unit = self.strongest.target_scale
+        middle = self._exact_values(rows.means) / unit
+        variance = np.zeros(len(middle))
+        for step in rows.directions():
+            above, below = (self._exact_values(rows.means + sign * step) / unit for sign in (1.0, -1.0))
+            first, second = (above - below) / 2.0, (above + below) / 2.0 - middle
+            variance += first**2 + 2.0 * second**2
+        return unit * np.sqrt(variance)

@@ -9,7 +9,8 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.compiled import rule_predictions, worthwhile
 from dsfr.core.features.bases import AnyBasis
-from dsfr.core.scaling.affine import Ranges, scaled_blocks
+from dsfr.core.features.expectation import expected_features
+from dsfr.core.scaling.affine import Ranges, scale_features, scaled_blocks
 from dsfr.core.threads import each_chunk
 
 
@@ -41,6 +42,13 @@ class Predictor:
         chunk_fn = self._compiled_chunk if fast and self.basis.compiled else self._plain_chunk
         parts = each_chunk(lambda chunk: chunk_fn(self.within_limits(X[chunk])), len(X))
         return self.target_mean + self.target_scale * np.concatenate([np.empty(0), *parts])
+
+    def features(self, X: Array, deviations: Array | None = None) -> Array:
+        """Features of rows that are not scaled, expected ones with deviations of their noise; shape (n, p)."""
+        scaled = scale_features(self.within_limits(X), self.ranges)
+        if deviations is None:
+            return self.basis.features(scaled)
+        return expected_features(self.basis, scaled, deviations / self.ranges.half_widths)
 
     def within_limits(self, X: Array) -> Array:
         """Rows clipped to the limits, not scaled."""

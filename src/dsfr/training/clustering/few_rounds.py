@@ -20,6 +20,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KEPT_WEIGHTING, KNOWN, cluster_sums
 from dsfr.training.clustering.clusters import local_clustering, rules_about, start_message
 from dsfr.training.rounds import CLUSTERS, Observer
+from dsfr.training.scaling.row_sums import ASKED, ROW_SUMS, ask_moments
 from dsfr.training.scaling.survey import Population, agree, first_look
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, COUNTS, RANGES, START, TARGET_RANGE
@@ -57,8 +58,8 @@ def local_clusters(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bun
     verb="sum",
     stage="clusters",
     reveals='As `agree` and `cluster_sums`. With `solver="few-rounds"`.',
-    broadcast={**RANGES, **TARGET_RANGE, "centers": CENTERS},
-    contributes={**COUNTS, **CLUSTER_SUMS},
+    broadcast={**RANGES, **TARGET_RANGE, **ASKED, "centers": CENTERS},
+    contributes={**COUNTS, **ROW_SUMS, **CLUSTER_SUMS},
     needs=("fuzzifier",),
     recalls=KEPT_WEIGHTING,
     remembers=("low", "high"),
@@ -81,7 +82,8 @@ def few_rounds_rules(engine: Engine, settings: Settings, observe: Observer) -> t
         settings.rules.fuzzifier,
         np.random.default_rng([settings.seed, 0, Purpose.START]),
     )
-    sums = engine.sum("count_and_sum", {**look.message(), "centers": centers})
+    asked = {**look.message(), **ask_moments(centers.shape[1]), "centers": centers}
+    sums = engine.sum("count_and_sum", asked)
     population = replace(look.population(sums), keeps_target=settings.scaling.keeps_target)
     for refinement in range(1, N_REFINEMENTS + 1):
         if refinement > 1:

@@ -246,4 +246,4 @@ def _finished(
         "binary": list(binary),
     }
     link = rounded_hold(training.mixture.link) if is_signal else Link()
-    return Student(Mixture((Member(shown, 1.0),), scores, link), record)
+    return Student(Mixture((Member(shown, 1.0),), scores, link, training.mixture.density), record)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.distillation.lines import matrices
+from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
@@ -109,7 +110,8 @@ def taught_blocks(shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntA
 
 def teach(engine: Engine, mixture: Mixture, own_units: tuple[float, float]) -> Array:
     """Have agents keep the teacher's predictions; products of the constant, all features and these predictions."""
-    linked = link_arrays(mixture.link, *own_units)
+    # Limits of values are thresholds that can be anywhere: where sums alone leave the agents, there are none.
+    linked = link_arrays(Link() if engine.only_sums else mixture.link, *own_units)
     summed = engine.sum("keep_teacher", mixture_arrays(mixture, with_factors=False) | linked)
     return matrices(summed["products"], mixture.strongest.n_features + 2)
 

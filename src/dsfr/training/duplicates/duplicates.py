@@ -93,6 +93,7 @@ def _coincidence_fields(kind: str, n_columns: str) -> Fields:
     },
     limited=False,
     distinct=False,
+    opening=True,
 )
 def count_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): pairs of equal rows (labelled; labelled, by features alone; unlabelled) and of nearly equal ones."""

@@ -32,6 +32,9 @@ from dsfr.training.tasks.registry import task
 
 LEAST_RATIO = 3.0
 """Of the highest over the lowest label: logarithms of a target that varies less are nearly a line of it."""
+CHANCE = 1.2
+"""Roots of the number of labels that the log evidence of logarithms must be ahead by: two log evidences differ by
+chance in the order of one. Chosen on the design tables of benchmarks/tables."""
 CLEARLY_LESS = 0.97
 """Leave-one-out error of logarithms over that of targets as they are, on the target's own scale, below which logarithms
 are taken: chosen on the design tables of benchmarks/tables."""
@@ -131,7 +134,7 @@ def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> Agreed
     link = _log_link(own, logs)
     effects = agree_effects(engine, settings, logs)
     if effects.members and _log_evidence(effects.members, logs, is_log=True) > (
-        _log_evidence(members, own, is_log=False) + np.sqrt(own.n_labeled)
+        _log_evidence(members, own, is_log=False) + CHANCE * np.sqrt(own.n_labeled)
     ):
         found = _effect_errors(engine, logs, effects.members, link)
         if found.error_with(found.factor) < CLEARLY_LESS**2 * error.error:

@@ -36,6 +36,7 @@ MOST_UNSTATED = 4.0
     remembers=("seed", "low", "high"),
     limited=False,
     distinct=False,
+    opening=True,
 )
 def row_moments(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the declared ranges; moments of the scaled features."""

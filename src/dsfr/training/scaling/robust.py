@@ -19,6 +19,7 @@ from dsfr.core.scaling.quantiles import MAX_ROUNDS, N_THRESHOLDS, Brackets, coun
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.declared import MOST_UNSTATED, declared_look
+from dsfr.training.scaling.row_sums import ask_moments
 from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
 from dsfr.training.shard import LIMITS, Shard
 from dsfr.training.tasks.declaration import array, at_least, not_below, optional
@@ -124,7 +125,7 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False) -> P
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
-    population = look.population(engine.sum("agree", look.message()))
+    population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
     return replace(population, limits=limits, target_limits=target, odd_target=odd, target_ends=ends)
 
 

@@ -11,15 +11,17 @@ import numpy as np
 
 from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, Array, row_blocks
 from dsfr.core.clustering.normal_starts import RowMoments
+from dsfr.core.density import NormalSums, RowDensity, density_of, no_sums
 from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.duplicates.distinct_rows import NOTES
+from dsfr.training.scaling.row_sums import ASKED, ROW_SUMS, ask_moments, known_sums, row_sums
 from dsfr.training.shard import LOG_TARGET, Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least, optional
 from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
-from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.messages import scalar, unpack
 from dsfr.training.tasks.registry import OTHER, remember, task
 from dsfr.training.tasks.symbols import MAX_WEIGHTS
 
@@ -90,6 +92,19 @@ class Population:
         """Labels that agents at least count when they limit weights by labels."""
         return max(self.n_labeled - self.unstated, 0.0)
 
+    row_sums: NormalSums | None = None
+    """Sums of the scaled rows and of their products."""
+
+    @property
+    def density(self) -> RowDensity:
+        """Distribution of the rows; where they are not summed, of independent features by the ranges of scaling."""
+        ends, middle, half = self.limits or self.ranges, self.ranges.midpoints, self.ranges.half_widths
+        if self.row_sums is not None:
+            return density_of(self.row_sums, middle, half, ends.low, ends.high)
+        # Robust scaling has deviations as ranges; those of even distributions are a root of 3 times as wide.
+        deviation = (half if self.limits is not None else half / np.sqrt(3.0)) * (self.ranges.high > self.ranges.low)
+        return RowDensity(middle, deviation, None, ends.low, ends.high, np.ones(len(half)), np.zeros(len(half)))
+
 
 @task(
     verb="sum",
@@ -99,6 +114,7 @@ class Population:
     contributes={"rows": array(3, rules=(at_least(0.0),))},
     limited=False,
     distinct=False,
+    completed=False,
 )
 def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
@@ -121,6 +137,7 @@ def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, B
     remembers=("seed", LOG_TARGET),
     limited=False,
     distinct=False,
+    opening=True,
 )
 def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (max): ranges of features and target, and a ticket that is highest at the agent with the most rows."""
@@ -147,21 +164,26 @@ def measure(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 @task(
     verb="sum",
     stage="survey",
-    reveals="Number of rows and labels, mean and deviation of the agent's targets; with `sample_weight`, the sum of "
-    "the labels' weights.",
-    broadcast={**RANGES, **TARGET_RANGE},
-    contributes=COUNTS,
+    reveals="Number of rows and labels, mean and deviation of the agent's targets; means and covariances of its "
+    "features; with `sample_weight`, the sum of the labels' weights.",
+    broadcast={**RANGES, **TARGET_RANGE, **ASKED},
+    contributes={**COUNTS, **ROW_SUMS},
     remembers=("low", "high"),
 )
 def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the common ranges; count rows and add up targets about their common middle."""
     origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
-    moments = target_moments(shard, origin, unit)
+    moments, ranges = Moments(0.0, 0.0, 0.0, origin, unit), unpack(Ranges, broadcast)
+    sums = no_sums(shard.n_features) if "moments" in broadcast else None
+    for X, y, weights in shard.weighted_batches():
+        moments += target_moments(y, weights, origin, unit)
+        sums = None if sums is None else sums + row_sums(X, ranges)
     contribution = {
         "n_samples": scalar(shard.n_samples),
         "n_labeled": scalar(shard.n_labeled),
         "target_total": scalar(moments.total),
         "target_square": scalar(moments.square),
+        **({} if sums is None else {"row_total": sums.total, "row_products": sums.products}),
     }
     if shard.has_weights:
         contribution["label_weight"] = scalar(moments.n)
@@ -186,21 +208,20 @@ def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
     return _ticket(shard, int(memory["seed"])) == ticket
 
 
-def target_moments(shard: Shard, origin: float, unit: float) -> Moments:
-    """Moments of the agent's known targets, each counted as often as its weight says."""
+def target_moments(y: Array, weights: Array | None, origin: float, unit: float) -> Moments:
+    """Moments of the known targets of a batch, each counted as often as its weight says."""
     moments = Moments(0.0, 0.0, 0.0, origin, unit)
-    for _, y, weights in shard.weighted_batches():
-        for block in row_blocks(len(y), CHUNK_ROWS):
-            known = ~np.isnan(y[block])
-            own = None if weights is None else weights[block][known]
-            moments += Moments.of(y[block][known], origin, unit, own)
+    for block in row_blocks(len(y), CHUNK_ROWS):
+        known = ~np.isnan(y[block])
+        own = None if weights is None else weights[block][known]
+        moments += Moments.of(y[block][known], origin, unit, own)
     return moments
 
 
 def survey(engine: Engine, settings: Settings, *, log: bool = False) -> Population:
     """Agree on scaling in two rounds: `first_look`, then counts and moments."""
     look = first_look(engine, settings, log=log)
-    population = look.population(engine.sum("agree", look.message()))
+    population = look.population(engine.sum("agree", look.message() | ask_moments(len(look.ranges.low))))
     return replace(population, keeps_target=settings.scaling.keeps_target)
 
 
@@ -228,7 +249,8 @@ class FirstLook:
         target = Moments(weight, total, square, self.target_origin, self.target_unit)
         n_samples = float(counted["n_samples"])
         found = Population(self.ranges, target, n_samples, self.ticket, n_labeled=n, moments=self.moments)
-        return replace(found, target_ends=self.target_ends)
+        sums = known_sums(counted, n_samples, self.moments)
+        return replace(found, target_ends=self.target_ends, row_sums=sums)
 
     @property
     def target_ends(self) -> tuple[float, float]:
@@ -264,7 +286,7 @@ def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
         raise ValueError(NO_LABEL)
     _check_targets(-float(seen["minus_target_low"][0]), float(seen["target_high"][0]))
     look = look_of(seen, _declared(settings, int(seen["n_features"])))
-    _check_features(look.ranges)
+    check_features(look.ranges)
     check_size(settings, len(look.ranges.low))
     return look
 
@@ -286,7 +308,14 @@ def _check_targets(low: float, high: float) -> None:
         )
 
 
-def _check_features(ranges: Ranges) -> None:
+def check_features(ranges: Ranges) -> None:
+    """Refuse features with values that are too large to compute with.
+
+    Raises
+    ------
+    ValueError
+        Naming the column, the value and the remedy.
+    """
     sizes = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     column = int(sizes.argmax())
     if sizes[column] > MAX_VALUE:

@@ -92,7 +92,7 @@ class FewRounds(Solver):
         """Ranges, local centers, and two refinements, the first along with the counts."""
         yield next(shape.survey_legs())
         yield shape.leg("local_clusters", 1, sent=set(shape.settings.rules.weighting()))
-        yield shape.leg("count_and_sum", 1)
+        yield shape.summing_leg("count_and_sum")
         yield from self.center_legs(shape, N_REFINEMENTS - 1)
 
     def weight_legs(self, shape: Shape, rounds: int) -> Iterator[Leg]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
+from dsfr.training import completion
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
 from dsfr.training.distillation import fidelity, growth, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
@@ -17,6 +18,7 @@ from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, paper_dicr, statistics
 
 MODULES = (
+    completion,
     duplicates,
     shared_rows,
     survey,

@@ -7,21 +7,30 @@ from typing import Any
 from dsfr.engines import Engine
 from dsfr.engines.ledger import Ledger
 from dsfr.storage.bundles import Bundle
+from dsfr.training.rows import IncompleteRowsError
 from dsfr.training.tasks.declaration import ContributionError
-from dsfr.training.tasks.registry import REGISTRY
+from dsfr.training.tasks.registry import INCOMPLETE, REGISTRY
 from dsfr.training.tasks.symbols import Sizes
 
 
-def checked(engine: Engine) -> Engine:
+def checked(engine: Engine) -> CheckedEngine:
     """The same engine, whose reductions are checked."""
     return CheckedEngine(engine)
 
 
 class CheckedEngine:
-    """An engine that refuses totals which no agents can have contributed, see `Declared.check_contribution`."""
+    """An engine that refuses totals which no agents can have contributed, see `Declared.check_contribution`.
+
+    Raises
+    ------
+    IncompleteRowsError
+        By a task that opens a training, if an agent has missing values, unless ``takes_incomplete`` is set.
+    """
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
+        self.takes_incomplete = False
+        """Whether agents with missing values have the density of the rows to complete them with."""
 
     @property
     def n_agents(self) -> int:
@@ -84,4 +93,6 @@ class CheckedEngine:
         declared, sizes = REGISTRY[task], Sizes()
         declared.sent.problem(broadcast, sizes, values=False)
         declared.check_contribution(total, sizes)
+        if declared.is_opening and total[INCOMPLETE] > 0.0 and not self.takes_incomplete:
+            raise IncompleteRowsError(f"task {task!r}: X has missing values")
         return total

@@ -17,7 +17,8 @@ import numpy as np
 from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.engines import Task
 from dsfr.storage.bundles import Bundle
-from dsfr.training.shard import KEPT, LIMITS, LOG_TARGET, ForeignMemoryError, Shard
+from dsfr.training.rows import IncompleteRowsError
+from dsfr.training.shard import DENSITY, KEPT, LIMITS, LOG_TARGET, ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import (
     BroadcastError,
     ContributionError,
@@ -25,6 +26,8 @@ from dsfr.training.tasks.declaration import (
     Fields,
     Message,
     TaskError,
+    at_least,
+    number,
     payload,
 )
 from dsfr.training.tasks.symbols import Sizes, largest_sizes
@@ -36,6 +39,8 @@ STAGES = ("survey", "start", "clusters", "widths", "statistics", "averaging", "w
 OTHER = "other"
 """Stage of tasks that are part of no training."""
 
+INCOMPLETE = "incomplete"
+"""Contribution of tasks that open a training: the number of agents whose rows have missing values."""
 NOT_FINITE = "array must not contain infs or NaNs"
 """What scipy says of a system that has overflowed."""
 
@@ -77,6 +82,10 @@ class Declared:
     """Whether rows that were found to be duplicates are left out, and targets are on the scale of learning."""
     may_be_silent: bool
     """Whether an agent may contribute nothing at all."""
+    is_completed: bool
+    """Whether missing values are replaced by what is expected of them, once the density of the rows is known."""
+    is_opening: bool
+    """Whether a training begins with it: an agent with missing values answers that it has some, and no more."""
 
     @property
     def sent(self) -> Message:
@@ -95,6 +104,7 @@ class Declared:
     @cached_property
     def _recalled(self) -> Message:
         names = (*(LIMITS if self.is_limited else ()), *((LOG_TARGET, *KEPT) if self.is_distinct else ()))
+        names = (*names, *(DENSITY if self.is_completed else ()))
         fields = {**{name: KEYS[name].field for name in names}, **self.recalls}
         return Message(
             {
@@ -119,11 +129,13 @@ class Declared:
         """
         sizes = self.check_broadcast(broadcast, {"d": shard.n_features}, memory)
         try:
-            rows = shard.without_duplicates(memory).on_target_scale(memory) if self.is_distinct else shard
+            rows = shard.completed(memory) if self.is_completed else shard
+            rows = rows.without_duplicates(memory).on_target_scale(memory) if self.is_distinct else rows
             rows = rows.within_limits({**memory, **broadcast}) if self.is_limited else rows
             # What overflows is found in the results, which must be finite.
             with np.errstate(all="ignore"):
-                kept, contribution = self.function(rows, memory, broadcast)
+                run = self._open if self.is_opening else self.function
+                kept, contribution = run(rows, memory, broadcast)
         except ForeignMemoryError as error:
             raise BroadcastError(f"task {self.name!r} refuses its memory: {error}") from error
         except ValueError as error:
@@ -133,6 +145,17 @@ class Declared:
         self._check_kept(memory, kept, sizes)
         self.check_contribution(contribution, sizes)
         return kept, contribution
+
+    def _open(self, rows: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+        """Run a task that opens a training; the density of an earlier one is kept until there is a new one."""
+        density = {name: memory[name] for name in DENSITY if name in memory}
+        incomplete = bool(density)
+        try:
+            kept, contribution = self.function(rows if density else rows.complete(), memory, broadcast)
+        except IncompleteRowsError:
+            incomplete = True
+            kept, contribution = self.function(rows.without_rows(), memory, broadcast)
+        return {**density, **kept}, {**contribution, INCOMPLETE: np.asarray(float(incomplete))}
 
     def check_broadcast(self, broadcast: Bundle, sizes: Sizes, memory: Bundle) -> Sizes:
         """Refuse a broadcast, or a memory, that is not as declared; the sizes that they determine."""
@@ -214,6 +237,8 @@ def task(
     limited: bool = True,
     distinct: bool = True,
     silent: bool = False,
+    completed: bool = True,
+    opening: bool = False,
 ) -> Callable[[T], T]:
     """Declare a task under the name of its function, which stays as it is.
 
@@ -237,6 +262,10 @@ def task(
         Leave out rows that were found to be duplicates, and take targets on the scale on which they are learnt.
     silent : bool, default=False
         Agents may contribute nothing.
+    completed : bool, default=True
+        Replace missing values by what is expected of them, once the density of the rows is known.
+    opening : bool, default=False
+        A training may begin with it: agents also contribute whether their rows have missing values.
 
     Raises
     ------
@@ -261,13 +290,15 @@ def task(
             stage=stage,
             reveals=reveals,
             broadcast=broadcast,
-            contributes=contributes,
+            contributes={**contributes, INCOMPLETE: number(at_least(0.0))} if opening else contributes,
             needs=_fields(needs),
             recalls=_fields(recalls),
             remembers=remembers,
             is_limited=limited,
             is_distinct=distinct,
             may_be_silent=silent,
+            is_completed=completed,
+            is_opening=opening,
         )
         return function
 
