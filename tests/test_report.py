@@ -568,7 +568,7 @@ def test_the_command_writes_the_page(trained, tmp_path):
         return CliRunner().invoke(main, ["report", *map(str, arguments)])
 
     assert run(path, data, "-o", out).exit_code == 0
-    assert out.read_text() == render(model, ReportData.of(X, y, model))
+    assert out.read_text() == render(model, ReportData.of(X.set_index(X.index + 1), y, model))
     assert run(path, "-o", out).exit_code == 0
     assert out.read_text() == render(model)
     assert "is an input file" in run(path, data, "-o", data).output
