@@ -72,7 +72,7 @@ def _show_comparison(fits: list[Any], seed: int) -> None:
         ["method", "NRMSE", f"{COVERAGE:.0%} intervals hold", "rows stay with owners"],
         summarize(fits),
         caption=f"Mean over {N_FOLDS} folds ± standard error, the same rows and labels for all; 1 = predicting the "
-        f"mean; seed {seed}, default settings. FR has every label. This table and its columns were chosen among several "
+        f"mean; seed {seed}, default settings. FR has every label. The table and its columns were chosen among several "
         "as an illustration; docs/benchmarks.md compares over many tables. Where the target is nearly linear in the "
         "features, as in scikit-learn's diabetes table, ridge regression is as good or better.",
     )
