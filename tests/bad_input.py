@@ -23,8 +23,8 @@ ODD = {
 }
 """Values of the odd column by cell."""
 EXPECTED = {
-    "nan": r"refused: (?=.*odd)(?=.*([Mm]issing|NaN)).*(drop|[Ff]ill)",
-    "inf": r"refused: (?=.*odd)(?=.*infini).*[Dd]rop",
+    "nan": r"fitted: a, odd \| $",
+    "inf": r"refused: (?=.*odd)(?=.*infini).*([Dd]rop|ake it NaN)",
     "text": r"refused: (rank 0: )?column 'odd' holds free text \('the tenant.*: make a few categories of it, or leave",
     "category": r"fitted: a, odd is y \| $",
     "date": r"refused: (rank 0: )?column 'odd' holds dates.*: turn it into numbers, such as a year.* or leave out",
