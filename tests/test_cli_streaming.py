@@ -123,7 +123,7 @@ def write_parts(folder, *texts):
         ((), "has no file of rows: their names end in .csv"),
         (("a,y\n1,2\n", "a,y\n1,2\nx,3\n"), "'x' in row 2 of part-1.csv"),
         (("a,y\n1,2\n", "a,y\n1,2\n2,many\n"), "'many' in row 2 of part-1.csv"),
-        (("a,y\n1,2\n", "a,y\n,3\n"), "column 'a' has 1 missing value(s), the first in row 1 of part-1.csv"),
+        (("a,y\n1,2\n", "a,y\n,3\n"), "too few values in a (1 values)"),
         (("a,y\n1,2\n", "a,y\ninf,3\n"), "column 'a' is infinite in row 1 of part-1.csv"),
         (("a,y\n1,2\n", "b,y\n1,2\n"), "part-1.csv lacks the column(s) a of the first file"),
         (("a,y\n1,2\n", ""), "part-1.csv is empty"),

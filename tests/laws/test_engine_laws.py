@@ -120,16 +120,18 @@ class ScalesOfSums(Scales):
     only_sums = True
 
 
-def weigh(n_rows, *, n_repeated=0, n_features=3, student=None, only_sums=False, **told):
+def weigh(n_rows, *, n_repeated=0, n_features=3, student=None, only_sums=False, gaps=0.0, **told):
     X, _, y = make_table(1, n_rows=n_rows, n_features=n_features)
     rows = np.append(np.arange(n_rows), np.flatnonzero(np.isnan(y))[:n_repeated])
     owners = owners_of(1, n_rows, 2)
+    y = np.exp(y / np.nanstd(y)) if told.get("target") == "log" else y
     kind = ScalesOfSums if only_sums else Scales
-    engine = kind(list(make_shards(X[rows], y[rows], owners[rows]).values()), TASKS)
-    engine.sizes = {}
     if told.pop("declared", False):
         limits = {"lower": tuple(X.min(axis=0)), "upper": tuple(X.max(axis=0))}
         told["scaling"] = RangeScaling(**limits, target_range=(np.nanmin(y), np.nanmax(y)))
+    X[np.random.default_rng(1).random(X.shape) < gaps] = np.nan
+    engine = kind(list(make_shards(X[rows], y[rows], owners[rows]).values()), TASKS)
+    engine.sizes = {}
     training = train(engine, make_settings(seed=3, max_rounds=30, **told))
     if student is not None:
         distill(engine, training, StudentSettings(**student))
@@ -152,6 +154,8 @@ ALL_KINDS = [
     {"tune": "evidence", "n_repeated": 9},
     {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")},
     {"solver": "sums", "declared": True, "only_sums": True},
+    {"solver": "sums", "gaps": 0.2},
+    {"tune": "evidence", "uncertainty": True, "target": "log", "n_models": 2},
 ]
 SUMMED = {"tune": "evidence", "declared": True, "only_sums": True}
 CHOSEN_SIZES = [

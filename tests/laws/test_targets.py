@@ -236,6 +236,9 @@ def test_short_rules_of_a_logarithm_are_in_the_units_of_the_target():
     assert model.teacher_.model_.mixture.link.is_log
     assert not model.model_.mixture.link.is_log
     assert model.score(X, truth) > 0.6
+    hidden = np.isnan(y)
+    actual = np.sqrt(np.mean((model.teacher_.predict(X) - truth)[hidden] ** 2))
+    assert 0.6 <= model.model_.training["student"]["teacher_error"] / actual <= 1.6
     low, high = model.predict_interval(X, 0.8)
     assert 0.7 <= np.mean((low <= truth) & (truth <= high)) <= 0.95
 

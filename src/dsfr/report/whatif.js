@@ -54,6 +54,7 @@ function completeRow() {
 
 function showValue(j, value) {
   state.row[j] = value;
+  if (!byId(`range-${j}`)) return;
   byId(`range-${j}`).value = String(value);
   byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
   byId(`word-${j}`).textContent = word(j, value);
