@@ -24,7 +24,7 @@ ODD = {
 """Values of the odd column by cell."""
 EXPECTED = {
     "nan": r"fitted: a, odd \| $",
-    "inf": r"refused: (?=.*odd)(?=.*infini).*([Dd]rop|NaN)",
+    "inf": r"refused: (?=.*odd)(?=.*infini).*([Dd]rop|ake it NaN)",
     "text": r"refused: (rank 0: )?column 'odd' holds free text \('the tenant.*: make a few categories of it, or leave",
     "category": r"fitted: a, odd is y \| $",
     "date": r"refused: (rank 0: )?column 'odd' holds dates.*: turn it into numbers, such as a year.* or leave out",
