@@ -216,7 +216,7 @@ def make_shard(name: str, parts: Sequence[Any], schema: Schema) -> Shard:
         )
     if np.isinf(y).any():
         raise ValueError(f"agent {name!r}: y contains infinity: targets must be finite, or NaN where unlabelled")
-    y, weights = _weighted(name, y, [part.iloc[:, len(names) + 1 :].to_numpy() for part in parts])
+    y, weights = _weighted(name, y, [part.loc[:, part.columns == _WEIGHT].to_numpy(dtype=np.float64) for part in parts])
     return Shard(ArrayRows(X, y, weights), agent_key(name), worthwhile(len(y)))
 
 
