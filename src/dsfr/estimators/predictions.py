@@ -14,14 +14,12 @@ from dsfr.estimators.checks import check_finite, check_numbers, is_scan
 from dsfr.io.dask_frames import is_lazy, predict_lazily
 from dsfr.model.frames import encode_frame, is_frame
 from dsfr.model.model import Interval, Model
-from dsfr.model.schema import Schema
 
 
 class Predictions:
     """Methods of estimators with a trained ``model_``."""
 
     model_: Model
-    _schema: Schema
 
     def predict(self, X: Any, return_std: bool = False, X_std: Any = None) -> Any:
         """Predictions in the target's units; shape (n,). Of a dask data frame, a dask series that is computed later.
@@ -88,9 +86,3 @@ class Predictions:
         check_finite(X, columns.feature_names)
         rows: Array = X
         return rows
-
-    def _check_finite(self, X: Array) -> None:
-        """Refuse infinite values; all features of a category are missing together."""
-        columns = self._schema.columns
-        firsts = np.cumsum([0, *(len(column.features) for column in columns)])[:-1]
-        check_finite(X[:, firsts], self._schema.names)

@@ -216,8 +216,7 @@ def make_shard(name: str, parts: Sequence[Any], schema: Schema) -> Shard:
         )
     if np.isinf(y).any():
         raise ValueError(f"agent {name!r}: y contains infinity: targets must be finite, or NaN where unlabelled")
-    given = [column for column in parts[0].columns if column == _WEIGHT]
-    y, weights = _weighted(name, y, [part[given].to_numpy() for part in parts])
+    y, weights = _weighted(name, y, [part.loc[:, part.columns == _WEIGHT].to_numpy(dtype=np.float64) for part in parts])
     return Shard(ArrayRows(X, y, weights), agent_key(name), worthwhile(len(y)))
 
 
