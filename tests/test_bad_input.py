@@ -62,6 +62,7 @@ def test_streams(tmp_path):
     check({cell: outcome(lambda at=at: small().fit(dsfr.scan(at, target="y")).model_) for cell, at in folders.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_DASK, reason="needs dask")
 def test_dask():
     import dask.dataframe as dd  # noqa: PLC0415
@@ -81,6 +82,7 @@ def test_dask():
     check(found)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="needs mpich")
 def test_mpi(tmp_path):
     for cell in EXPECTED:

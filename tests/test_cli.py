@@ -228,7 +228,18 @@ UNUSED = {
 
 
 def test_every_option_of_the_method_is_tried():
-    elsewhere = {"method", "paper", "engine", "scheduler", "checkpoint", "resume", "policy", "agents", "agent_column"}
+    elsewhere = {
+        "method",
+        "paper",
+        "engine",
+        "scheduler",
+        "checkpoint",
+        "resume",
+        "policy",
+        "masks",
+        "agents",
+        "agent_column",
+    }
     names = {f"--{name.replace('_', '-')}" for group in ("Method", "Agents") for name in OPTION_GROUPS[group]}
     assert set(GIVEN) == names - {f"--{name.replace('_', '-')}" for name in elsewhere}
 

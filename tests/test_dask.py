@@ -25,6 +25,7 @@ from dsfr.engines.dask import cluster  # noqa: E402
 from dsfr.engines.dask import engine as engine_module  # noqa: E402
 from dsfr.engines.dask.engine import DaskEngine  # noqa: E402
 from dsfr.io.dask_frames import make_shard, with_target  # noqa: E402
+from dsfr.model.schema import Schema  # noqa: E402
 
 KINDS = [
     {"solver": "conjugate"},
@@ -157,7 +158,7 @@ def test_weights_of_labels_are_those_in_process(client, frame):
     together = SFRRegressor(3, **told).fit(frame[features], frame["y"], agents=owners, sample_weight=weights)
     np.testing.assert_allclose(spread.predict(frame[features]), together.predict(frame[features]), rtol=1e-6)
     with pytest.raises(ValueError, match="agent 'north': sample_weight must be a number >= 0"):
-        make_shard("north", [with_target(frame[features], frame["y"], weights - 2.0)], features)
+        make_shard("north", [with_target(frame[features], frame["y"], weights - 2.0)], Schema.of(features))
 
 
 def test_partitions_are_grouped_into_agents(client, frame):

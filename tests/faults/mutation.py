@@ -69,7 +69,8 @@ def _huge(array: Any, rng: np.random.Generator) -> Any:
     """Many rows that take no memory themselves: only who copies them needs it."""
     array = np.atleast_1d(np.asarray(array))
     length = HUGE_LENGTHS[rng.integers(len(HUGE_LENGTHS))]
-    return np.broadcast_to(array[:1], (length, *array.shape[1:]))
+    first = array[:1] if len(array) else np.zeros((1, *array.shape[1:]), dtype=array.dtype)
+    return np.broadcast_to(first, (length, *array.shape[1:]))
 
 
 def _odd_values(array: Any, rng: np.random.Generator) -> Any:
