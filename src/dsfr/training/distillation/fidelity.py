@@ -20,7 +20,7 @@ from dsfr.training.ensemble.calibration import KEPT_ERRORS, counted_scores, labe
 from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
 from dsfr.training.shard import Shard
-from dsfr.training.tasks.declaration import array, at_least, optional, within
+from dsfr.training.tasks.declaration import array, at_least, not_below, optional, within
 from dsfr.training.tasks.fields import COUNT, FLAG, RANGES, SCORE, TARGET
 from dsfr.training.tasks.messages import pack, scalar, unpack
 from dsfr.training.tasks.registry import task
@@ -29,7 +29,7 @@ STUDENT = {
     **CONDITIONS,
     "student_weights": array("k(d+1)", rules=(within(-1e201, 1e201),)),
     "student_low": optional(LIMIT_FIELDS["limit_low"]),
-    "student_high": optional(array("d"), beside="student_low"),
+    "student_high": replace(array("d", rules=(not_below("student_low"),)), beside="student_low"),
 }
 """The rules, with lines in the units of the data."""
 

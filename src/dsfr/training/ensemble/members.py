@@ -171,7 +171,7 @@ def left_out_rows(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[L
         parts = list(zip(blocks, bases, together, strict=True))
         residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, *_), of, others in parts]
         variances = [
-            float(of["noise"]) ** 2 * left_out_variances(H, of["factor"], others) for (H, *_), of, others in parts
+            float(np.square(of["noise"])) * left_out_variances(H, of["factor"], others) for (H, *_), of, others in parts
         ]
         passed += len(y)
         yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y, blocks[0][2])

@@ -39,6 +39,10 @@ class TaskError(EngineError):
     """A message that is not as its task declares it: names the task, the array, the rule and the value."""
 
 
+class BasisError(ValueError):
+    """Arrays that are each as declared, and together no rules, wavelets or effects."""
+
+
 class BroadcastError(TaskError):
     """What an agent was sent, or remembers, is not what the task needs."""
 

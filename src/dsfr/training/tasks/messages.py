@@ -12,7 +12,7 @@ from dsfr.core.features.bases import AnyBasis, basis_of
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.statistics import Statistics
 from dsfr.storage.bundles import Bundle
-from dsfr.training.tasks.declaration import array
+from dsfr.training.tasks.declaration import BasisError, array
 from dsfr.training.tasks.fields import CENTERS, MEMBERSHIP, WIDTHS
 from dsfr.training.tasks.registry import remember
 
@@ -80,5 +80,14 @@ def symmetric(triangle: Array, size: int) -> Array:
 
 
 def unpack_basis(bundle: Bundle) -> AnyBasis:
-    """The rules or wavelets in a bundle."""
-    return basis_of(bundle)
+    """The rules, wavelets or effects in a bundle.
+
+    Raises
+    ------
+    BasisError
+        If there are none.
+    """
+    try:
+        return basis_of(bundle)
+    except ValueError as error:
+        raise BasisError(str(error)) from error

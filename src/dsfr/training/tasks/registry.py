@@ -20,6 +20,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.rows import IncompleteRowsError
 from dsfr.training.shard import DENSITY, KEPT, LIMITS, LOG_TARGET, ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import (
+    BasisError,
     BroadcastError,
     ContributionError,
     Field,
@@ -138,6 +139,8 @@ class Declared:
                 kept, contribution = run(rows, memory, broadcast)
         except ForeignMemoryError as error:
             raise BroadcastError(f"task {self.name!r} refuses its memory: {error}") from error
+        except BasisError as error:
+            raise BroadcastError(f"task {self.name!r} refuses its broadcast: {error}") from error
         except ValueError as error:
             if not isinstance(error, SingularSystemError | np.linalg.LinAlgError) and str(error) != NOT_FINITE:
                 raise  # invalid rows: the message is for their owner
