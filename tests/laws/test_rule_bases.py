@@ -109,7 +109,7 @@ def test_shares_are_stacked_when_tuned_by_leave_one_out():
 )
 def test_more_rules_are_tried_while_they_help_and_can_be_afforded(scores, n_features, expected):
     trained, tried = [], []
-    population = SimpleNamespace(ranges=SimpleNamespace(low=np.zeros(n_features)), target=SimpleNamespace(n=50.0))
+    population = SimpleNamespace(ranges=SimpleNamespace(low=np.zeros(n_features)), stated_labels=50.0)
     for step in _steps(make_settings(n_models="auto", tune="evidence"), population, trained):
         trained.append(SimpleNamespace(score=scores[len(trained)]))
         tried.append(step.n_rules)
@@ -119,7 +119,7 @@ def test_more_rules_are_tried_while_they_help_and_can_be_afforded(scores, n_feat
 @pytest.mark.parametrize(("cap", "expected"), [(1.0, [5, 5, 10, 10]), (0.5, [5, 5]), (0.2, [2, 2]), (0.07, [])])
 def test_rule_bases_stay_within_the_weights_that_labels_allow(cap, expected):
     settings = make_settings(n_models="auto", tune="evidence", max_weights_per_label=cap)
-    population = SimpleNamespace(ranges=SimpleNamespace(low=np.zeros(3)), target=SimpleNamespace(n=50.0))
+    population = SimpleNamespace(ranges=SimpleNamespace(low=np.zeros(3)), stated_labels=50.0)
     tried = [step.n_rules for step in _steps(settings, population, [SimpleNamespace(score=0.0)] * 12)]
     assert tried == expected
     assert all(n_rules * 4 <= cap * 50 for n_rules in tried)

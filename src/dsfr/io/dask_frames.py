@@ -88,7 +88,9 @@ def lazy_schema(X: Any) -> Schema:
 def _verdict(name: str, column: Any) -> Verdict:
     kind = kind_of(column.dtype)
     if kind == "numbers":
-        return number_verdict(name, column.head(FIRST_ROWS, npartitions=1).to_numpy(np.float64, na_value=np.nan))
+        return number_verdict(
+            name, column.partitions[0].compute().head(FIRST_ROWS).to_numpy(np.float64, na_value=np.nan)
+        )
     if kind == "dates":
         return ColumnSurvey(name, holds="holds dates").verdict()
     is_category = str(column.dtype) == "category"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from dsfr.core.arrays import SUM_ROWS, Array
 from dsfr.core.clustering.normal_starts import RowMoments
-from dsfr.core.density import MOST_CORRELATED, NormalSums, complete_sums, no_sums
+from dsfr.core.density import MOST_CORRELATED, NormalSums, complete_sums
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.threads import each_chunk
 from dsfr.storage.bundles import Bundle
@@ -22,10 +23,9 @@ ROW_SUMS = {
 """Sums of scaled rows and of their products."""
 
 
-def row_sums(X: Array, ranges: Ranges) -> NormalSums:
-    """Sums of the scaled rows of a batch and of their products."""
-    parts = each_chunk(lambda chunk: complete_sums(scale_features(X[chunk], ranges)), len(X), SUM_ROWS)
-    return sum(parts, no_sums(X.shape[1]))
+def row_sums(X: Array, ranges: Ranges) -> Iterable[NormalSums]:
+    """Sums of the scaled rows of every chunk of a batch and of their products."""
+    return each_chunk(lambda chunk: complete_sums(scale_features(X[chunk], ranges)), len(X), SUM_ROWS)
 
 
 def ask_moments(n_features: int) -> Bundle:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -176,8 +177,11 @@ def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     moments, ranges = Moments(0.0, 0.0, 0.0, origin, unit), unpack(Ranges, broadcast)
     sums = no_sums(shard.n_features) if "moments" in broadcast else None
     for X, y, weights in shard.weighted_batches():
-        moments += target_moments(y, weights, origin, unit)
-        sums = None if sums is None else sums + row_sums(X, ranges)
+        # One after the other, so that the size of batches does not change the order of additions.
+        for part in target_moments(y, weights, origin, unit):
+            moments += part
+        for sums_of_chunk in () if sums is None else row_sums(X, ranges):
+            sums = sums_of_chunk if sums is None else sums + sums_of_chunk
     contribution = {
         "n_samples": scalar(shard.n_samples),
         "n_labeled": scalar(shard.n_labeled),
@@ -208,14 +212,12 @@ def has_ticket(shard: Shard, memory: Bundle, ticket: float) -> bool:
     return _ticket(shard, int(memory["seed"])) == ticket
 
 
-def target_moments(y: Array, weights: Array | None, origin: float, unit: float) -> Moments:
-    """Moments of the known targets of a batch, each counted as often as its weight says."""
-    moments = Moments(0.0, 0.0, 0.0, origin, unit)
+def target_moments(y: Array, weights: Array | None, origin: float, unit: float) -> Iterator[Moments]:
+    """Moments of the known targets of every block of a batch, each target counted as often as its weight says."""
     for block in row_blocks(len(y), CHUNK_ROWS):
         known = ~np.isnan(y[block])
         own = None if weights is None else weights[block][known]
-        moments += Moments.of(y[block][known], origin, unit, own)
-    return moments
+        yield Moments.of(y[block][known], origin, unit, own)
 
 
 def survey(engine: Engine, settings: Settings, *, log: bool = False) -> Population:
