@@ -33,7 +33,7 @@ def tables(folder):
     X.assign(price=price, region=owner).to_csv(folder / "houses.csv", index=False)
     X.assign(region=owner).to_csv(folder / "new.csv", index=False)
     values = {"X_new": X[:5], "y_new": X["rooms"][:5], "Y": pd.DataFrame({"first": price, "second": 2 * price})}
-    return {"np": np, "X": X, "y": price, "frame": X, "owner": owner, "rng": rng} | values
+    return {"np": np, "X": X, "y": price, "frame": X, "owner": owner, "price": price, "rng": rng} | values
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
