@@ -42,7 +42,8 @@ KEPT_COPY = remember(__name__, {"weight_copy": array("p"), "weight_dual": array(
     contributes={"weights": array("p"), "dual": array("p"), "objective": number()},
     needs={**{name: KEYS[name].field for name in (*KEPT_QUADRATIC, "root")}, **NEEDED_TO_REDRAW},
     recalls={
-        **{name: array("p") for name in KEPT_COPY},
+        "weight_copy": array("p"),
+        "weight_dual": replace(array("p"), beside="weight_copy"),
         "weight_penalty": POSITIVE,
         "weight_factor": replace(array("p", "p"), beside="weight_penalty"),
         **{name: KEYS[name].field for name in (*KEPT_BASIS, "near", "stretch", "variation")},
