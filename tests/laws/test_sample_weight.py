@@ -21,6 +21,7 @@ from dsfr import (
     SFRRegressor,
 )
 from dsfr.core.compiled import available
+from dsfr.core.density import RowDensity
 from dsfr.core.features.takagi_sugeno import MANY_ROWS, Rules
 from dsfr.core.scaling.quantiles import counts_below
 from dsfr.core.solve.cholesky import cholesky, solve_factored
@@ -28,9 +29,9 @@ from dsfr.core.solve.leave_one_out import Together, left_out_residuals, left_out
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
-from dsfr.training.rows import ArrayRows
+from dsfr.training.rows import ArrayRows, CompletedRows, DerivedRows, DistinctRows, has_weights, weighted
 from dsfr.training.settings import Settings
-from dsfr.training.shard import Shard
+from dsfr.training.shard import LOG_TARGET, Shard
 from dsfr.training.tasks.messages import pack
 from tests.faults.recorded import record
 from tests.tables import make_settings, make_table, owners_of
@@ -304,3 +305,24 @@ def test_the_score_counts_labels_by_weight():
     times = np.random.default_rng(6).integers(0, 3, len(y))
     rows = np.repeat(np.arange(len(y)), times)
     assert model.score(X, full, sample_weight=times) == pytest.approx(model.score(X[rows], full[rows]))
+
+
+def test_weights_go_with_rows_whatever_is_made_of_them():
+    rng = np.random.default_rng(0)
+    source = ArrayRows(rng.normal(size=(7, 2)), rng.uniform(1.0, 2.0, 7), np.arange(1.0, 8.0))
+    shard = Shard(source, 0)
+    limits = {"limit_low": np.full(2, -1.0), "limit_high": np.ones(2), "target_limits": np.array([1.2, 1.8])}
+    kept = DistinctRows(source, np.packbits(np.ones(7, dtype=bool)), 7, 7)
+    density = RowDensity(np.zeros(2), np.ones(2), None, -np.ones(2), np.ones(2), np.ones(2), np.zeros(2))
+    made = [
+        shard.within_limits(limits).rows,
+        shard.on_target_scale({LOG_TARGET: np.ones(())}).rows,
+        shard.complete().rows,
+        CompletedRows(source, density),
+        kept,
+    ]
+    kinds = {kind.__name__ for kind in DerivedRows.__subclasses__()}  # slots make each class twice, with one name
+    assert {type(rows).__name__ for rows in made} == kinds
+    for rows in made:
+        assert has_weights(rows)
+        np.testing.assert_array_equal(np.concatenate([own for _, _, own in weighted(rows)]), source.weights)

@@ -108,8 +108,23 @@ class OfRows:
         return self.rows.n_labeled
 
 
+class DerivedRows(OfRows):
+    """Rows that are made of those of another source, batch by batch; weights of labels go with them."""
+
+    __slots__ = ()
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+        for X, y, _ in self.weighted_batches():
+            yield X, y
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over the rows, with the weights of their labels."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class LimitedRows(OfRows):
+class LimitedRows(DerivedRows):
     """Rows of another source, with features and targets moved to the limits where they lie beyond.
 
     No more than `LIMITED_ROWS` of them are copied at a time.
@@ -118,11 +133,6 @@ class LimitedRows(OfRows):
     rows: Rows
     limits: Ranges
     target_limits: Array
-
-    def batches(self) -> Iterator[Batch]:
-        """One pass over the rows."""
-        for X, y, _ in self.weighted_batches():
-            yield X, y
 
     def weighted_batches(self) -> Iterator[WeightedBatch]:
         """One pass over the rows, with the weights of their labels."""
@@ -133,15 +143,13 @@ class LimitedRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
-class LogRows(OfRows):
-    """Rows of another source with the logarithms of their targets."""
+class LogRows(DerivedRows):
+    """Rows of another source with the logarithms of their targets.
+
+    The logarithm of a target that is not positive is the lowest number there is.
+    """
 
     rows: Rows
-
-    def batches(self) -> Iterator[Batch]:
-        """One pass over the rows; the logarithm of a target that is not positive is the lowest number there is."""
-        for X, y, _ in self.weighted_batches():
-            yield X, y
 
     def weighted_batches(self) -> Iterator[WeightedBatch]:
         """One pass over the rows, with the weights of their labels."""
@@ -152,7 +160,7 @@ class LogRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
-class CompletedRows(OfRows):
+class CompletedRows(DerivedRows):
     """Rows of another source, with missing values replaced by what a density expects of them, given the others.
 
     No more than `LIMITED_ROWS` of them are copied at a time.
@@ -160,11 +168,6 @@ class CompletedRows(OfRows):
 
     rows: Rows
     density: RowDensity
-
-    def batches(self) -> Iterator[Batch]:
-        """One pass over the rows."""
-        for X, y, _ in self.weighted_batches():
-            yield X, y
 
     def weighted_batches(self) -> Iterator[WeightedBatch]:
         """One pass over the rows, with the weights of their labels."""
@@ -178,7 +181,7 @@ class CompletedRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
-class CompleteRows(OfRows):
+class CompleteRows(DerivedRows):
     """Rows of another source, none of which may have missing values.
 
     Raises
@@ -189,11 +192,6 @@ class CompleteRows(OfRows):
 
     rows: Rows
 
-    def batches(self) -> Iterator[Batch]:
-        """One pass over the rows."""
-        for X, y, _ in self.weighted_batches():
-            yield X, y
-
     def weighted_batches(self) -> Iterator[WeightedBatch]:
         """One pass over the rows, with the weights of their labels."""
         for X, y, weights in weighted(self.rows):
@@ -203,7 +201,7 @@ class CompleteRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctRows(OfRows):
+class DistinctRows(DerivedRows):
     """Rows of another source without some that are duplicates of others, `LIMITED_ROWS` or a few more at a time."""
 
     rows: Rows
@@ -211,11 +209,6 @@ class DistinctRows(OfRows):
     """Whether each row is kept, eight to a byte."""
     n_samples: int
     n_labeled: int
-
-    def batches(self) -> Iterator[Batch]:
-        """One pass over the rows that are kept, in whole chunks of `SUM_ROWS`."""
-        for X, y, _ in self.weighted_batches():
-            yield X, y
 
     def weighted_batches(self) -> Iterator[WeightedBatch]:
         """One pass over the rows that are kept, in whole chunks of `SUM_ROWS`, with the weights of their labels."""
@@ -235,17 +228,20 @@ class DistinctRows(OfRows):
 
 def weighted(rows: Rows) -> Iterator[WeightedBatch]:
     """One pass over any rows, with the weights of their labels; sources that stream have none."""
-    if isinstance(rows, ArrayRows | LimitedRows | LogRows | DistinctRows):
+    if isinstance(rows, ArrayRows | DerivedRows):
         return rows.weighted_batches()
     return ((X, y, None) for X, y in rows.batches())
 
 
 def has_weights(rows: Rows) -> bool:
     """Whether labels have weights."""
-    source = rows
-    while isinstance(source, LimitedRows | LogRows | DistinctRows):
-        source = source.rows
+    source = _source(rows)
     return isinstance(source, ArrayRows) and source.weights is not None
+
+
+def _source(rows: Rows) -> Rows:
+    """What rows are made of in the end: arrays, or a stream."""
+    return _source(rows.rows) if isinstance(rows, DerivedRows) else rows
 
 
 def _no_rows(n_features: int) -> WeightedBatch:
@@ -289,10 +285,7 @@ def collect(rows: Rows) -> Batch:
     """
     if isinstance(rows, ArrayRows):
         return rows.X, rows.y
-    source = rows
-    while isinstance(source, LimitedRows | DistinctRows | LogRows | CompletedRows):
-        source = source.rows
-    if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(source, ArrayRows):
+    if rows.n_samples > MAX_GRAPH_ROWS and not isinstance(_source(rows), ArrayRows):
         raise ValueError(
             f"a graph needs all rows in memory, and {rows.n_samples} are streamed from files (at most "
             f'{MAX_GRAPH_ROWS}): take unlabeled="icr" (SFR-ICR), or fewer rows as arrays'

@@ -72,6 +72,12 @@ class Population:
     """Whether weights are for targets in their own units."""
     target_ends: tuple[float, float] = (-1.0, 1.0)
     """Lowest and highest label."""
+    moments: RowMoments | None = None
+    """Mean and covariance of the scaled features, where start centers are drawn from them."""
+    unstated: float = 0.0
+    """Labels that agents may leave unstated when they limit weights by labels."""
+    row_sums: NormalSums | None = None
+    """Sums of the scaled rows and of their products."""
 
     @property
     def target_mean(self) -> float:
@@ -83,18 +89,10 @@ class Population:
         """What targets are divided by."""
         return 1.0 if self.keeps_target else self.target.deviation
 
-    moments: RowMoments | None = None
-    """Mean and covariance of the scaled features, where start centers are drawn from them."""
-    unstated: float = 0.0
-    """Labels that agents may leave unstated when they limit weights by labels."""
-
     @property
     def stated_labels(self) -> float:
         """Labels that agents at least count when they limit weights by labels."""
         return max(self.n_labeled - self.unstated, 0.0)
-
-    row_sums: NormalSums | None = None
-    """Sums of the scaled rows and of their products."""
 
     @property
     def density(self) -> RowDensity:
@@ -175,19 +173,19 @@ def agree(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     """Task (sum): keep the common ranges; count rows and add up targets about their common middle."""
     origin, unit = float(broadcast["target_origin"]), float(broadcast["target_unit"])
     moments, ranges = Moments(0.0, 0.0, 0.0, origin, unit), unpack(Ranges, broadcast)
-    sums = no_sums(shard.n_features) if "moments" in broadcast else None
+    asked, sums = "moments" in broadcast, no_sums(shard.n_features)
     for X, y, weights in shard.weighted_batches():
         # One after the other, so that the size of batches does not change the order of additions.
         for part in target_moments(y, weights, origin, unit):
             moments += part
-        for sums_of_chunk in () if sums is None else row_sums(X, ranges):
-            sums = sums_of_chunk if sums is None else sums + sums_of_chunk
+        for chunk_sums in row_sums(X, ranges) if asked else ():
+            sums += chunk_sums
     contribution = {
         "n_samples": scalar(shard.n_samples),
         "n_labeled": scalar(shard.n_labeled),
         "target_total": scalar(moments.total),
         "target_square": scalar(moments.square),
-        **({} if sums is None else {"row_total": sums.total, "row_products": sums.products}),
+        **({"row_total": sums.total, "row_products": sums.products} if asked else {}),
     }
     if shard.has_weights:
         contribution["label_weight"] = scalar(moments.n)
