@@ -20,26 +20,28 @@ SPEED = (
 
 def accuracy() -> str:
     """Errors of peers over that of short rules, by number of labels."""
-    parts = re.split(r"\n(?=judged tables)", (RESULTS / "accuracy_judged.txt").read_text())
+    text = (RESULTS / "accuracy_judged.txt").read_text()
+    parts = re.split(r"\n(?=judged tables)", text)
     found = {}
     for part in parts:
         head = re.search(r"(\d+) labels: peers' NRMSE over that of rules, geometric mean over (\d+) tables", part)
         if head:
             found[head[1]] = dict(re.findall(r"^(\S.*?) {2,}([\d.]+) ", part, flags=re.MULTILINE)), head[2]
     n_tables = next(iter(found.values()))[1]
-    header = [f"error over that of `RuleRegressor` ({n_tables} tables)", *PEERS]
+    header = [f"error over that of `RuleRegressor` at {_commit(text)} ({n_tables} tables)", *PEERS]
     return _table(header, [[f"{labels} labels", *(ratios[p] for p in PEERS)] for labels, (ratios, _) in found.items()])
 
 
 def readability() -> str:
     """Error and what there is to read, with 50 labels."""
-    text = (RESULTS / "readable_judged.txt").read_text().split("50 labels, judged tables")[1]
+    whole = (RESULTS / "readable_judged.txt").read_text()
+    text = whole.split("50 labels, judged tables")[1]
     rows = []
     for name, shown in READABLE.items():
         error, _, conditions, terms, _, seconds = re.search(rf"^{name} +(.*)$", text, flags=re.MULTILINE)[1].split()
         rows.append([shown, error, conditions, terms, seconds])
-    header = ["50 labels", "error over that of `AutoSFRRegressor`", "conditions to read", "terms to read", "seconds"]
-    return _table(header, rows)
+    header = ["error over that of `AutoSFRRegressor`", "conditions to read", "terms to read", "seconds"]
+    return _table([f"50 labels, at {_commit(whole)}", *header], rows)
 
 
 def speed() -> str:
@@ -49,7 +51,8 @@ def speed() -> str:
     for work, against in SPEED:
         line = re.search(rf"^{re.escape(work)} +{re.escape(against)} +([\d.]+) +([\d.]+) ", text, flags=re.MULTILINE)
         rows.append([work, line[1], f"{line[2]} ({against})"])
-    return _table(["seconds, a million rows x 8, two cores", "dsfr", "other"], rows)
+    version = re.match(r"dsfr ([\d.]+)", text)[1]
+    return _table(["seconds, a million rows x 8, two cores", f"dsfr {version}", "other"], rows)
 
 
 def privacy() -> str:
@@ -75,6 +78,11 @@ def privacy() -> str:
 
 
 TABLES = {"accuracy": accuracy, "readability": readability, "speed": speed, "privacy": privacy}
+
+
+def _commit(text: str) -> str:
+    """Commit of the code that a stored result was measured with, from its first line."""
+    return re.search(r"\b[0-9a-f]{7}\b", text.partition("\n")[0])[0]
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
