@@ -6,6 +6,7 @@
 import resource
 import time
 from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -122,6 +123,18 @@ def test_a_replay_on_empty_memory_is_refused(task):
         with pytest.raises(BroadcastError, match=rf"task '{task}' refuses its memory: .* is missing"):
             TASKS[task](call.shard, {}, call.broadcast)
         assert needed
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_a_memory_that_lacks_one_array_gives_a_declared_result_or_the_one_error(task):
+    """What a task remembers of two arrays together, it asks for together."""
+    declared = REGISTRY[task]
+    for call in some_calls()[task]:
+        for name in call.memory.keys() & (declared.needs.keys() | declared.recalls.keys()):
+            memory = {other: array for other, array in call.memory.items() if other != name}
+            with suppress(TaskError):
+                _, contribution = TASKS[task](call.shard, memory, call.broadcast)
+                assert contribution.keys() <= declared.contributes.keys()
 
 
 @pytest.mark.parametrize(

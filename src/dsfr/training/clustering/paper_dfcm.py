@@ -14,7 +14,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KNOWN, own_sums
 from dsfr.training.rounds import CLUSTERS, Observer, of_all_agents
 from dsfr.training.shard import Shard
-from dsfr.training.tasks.declaration import array
+from dsfr.training.tasks.declaration import array, optional
 from dsfr.training.tasks.fields import CENTERS, POSITIVE, SCORE, WEIGHTING
 from dsfr.training.tasks.messages import scalar
 from dsfr.training.tasks.registry import remember, task
@@ -33,7 +33,8 @@ remember(__name__, {"center_dual": array("k", "d")}, transient=True)
     broadcast={"centers": CENTERS, "penalty": POSITIVE},
     contributes={"centers": CENTERS, "dual": array("k", "d"), "objective": SCORE},
     needs=KNOWN,
-    recalls={"center_dual": array("k", "d"), "local_centers": CENTERS, **WEIGHTING},
+    # The dual goes on from this agent's centers; centers without a dual are those of an earlier clustering.
+    recalls={"local_centers": CENTERS, "center_dual": optional(array("k", "d"), beside="local_centers"), **WEIGHTING},
     remembers=("local_centers", "center_dual"),
 )
 def dfcm_round(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
