@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dsfr
+from dsfr.engines.checkpoint.journal import Journal
 from tests.faults.cases import n_cases, random_of, record, write_rows
 from tests.faults.test_model_files import cut, flipped, lengthened, moved, removed
 from tests.test_cli import run
@@ -22,13 +23,20 @@ def fit(folder, *options):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with the files of three agents, a checkpoint that stops in the middle, and the whole model."""
+    """A folder with the files of three agents, their checkpoint, and the model."""
     folder = tmp_path_factory.mktemp("trained")
     (folder / "sites").mkdir()
     for number in range(3):
         write_rows(folder / "sites" / f"site-{number}.csv", n_rows=20 + number)
     assert fit(folder).exit_code == 0
     return folder
+
+
+def lose_the_last_round(folder):
+    """As a process leaves it that is killed in a round: to go on, it needs the memories."""
+    (path,) = (folder / "kept").glob("*/journal")
+    journal = Journal(path)
+    journal.replace(journal.read()[:-1])
 
 
 def outcome_of(folder, expected):
@@ -50,6 +58,8 @@ def test_damaged_journals_and_memories(trained, tmp_path, record_property):
     expected = dsfr.load(trained / "model.dsfr").predict(ROWS)
     for number in range(n_cases(30)):
         folder = shutil.copytree(trained, tmp_path / "copy")
+        if rng.random() < 0.5:
+            lose_the_last_round(folder)
         path = rng.choice(
             sorted(path for path in (folder / "kept").rglob("*") if path.is_file() and path.name != "lock")
         )

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from dsfr.engines import Faults, InProcessEngine
 from dsfr.engines.checkpoint.engine import CheckpointError, with_checkpoint
+from dsfr.engines.checkpoint.memory import read_memory, write_memory
 from dsfr.engines.local.gossip import GossipEngine
 from dsfr.engines.topology import make_topology
+from dsfr.storage.bundles import BundleError
 from dsfr.training import TASKS, make_shards, train
 from tests.engine_contract import Killed, mortal
 from tests.tables import make_settings, make_table, owners_of
@@ -157,6 +159,25 @@ def test_a_damaged_memory_is_named(tmp_path):
         path.write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="memory-00000011 is damaged"):
         run(tmp_path, KINDS[0])
+
+
+@given(st.integers(0, 10_000), st.integers(1, 255))
+def test_one_changed_byte_of_a_memory_is_noticed(tmp_path_factory, place, change):
+    path = tmp_path_factory.mktemp("memory") / "memory-00000001"
+    write_memory(path, {"weights": np.linspace(0.0, 1.0, 50), "n": np.asarray(3)})
+    data = bytearray(path.read_bytes())
+    data[place % len(data)] ^= change
+    path.write_bytes(data)
+    with pytest.raises(BundleError, match="memory-00000001 is damaged: remove the checkpoint"):
+        read_memory(path)
+
+
+def test_memories_of_a_training_whose_journal_was_lost_are_not_taken_for_those_of_another(tmp_path):
+    stopped(tmp_path)
+    (journal,) = tmp_path.glob("*/journal")
+    journal.unlink()
+    with_checkpoint(make_engine(KINDS[0]), tmp_path, {"solver": "another"}, resume=True)
+    assert not list(tmp_path.glob("*/memory-*"))
 
 
 def test_faults_cannot_be_checkpointed(tmp_path):

@@ -172,7 +172,15 @@ class Checkpointed(BaseEngine):
             raise CheckpointError(problem or f"{self._folder} does not fit this training on all processes")
         self._replayed, self._memories_outdated = records[1 : rounds + 1], rounds > 0
         self._journal.path.parent.mkdir(parents=True, exist_ok=True)
+        self._delete_snapshots_after(rounds)
         self._journal.replace([header, *self._replayed])
+
+    def _delete_snapshots_after(self, rounds: int) -> None:
+        """Where a journal was lost, they may be of another training, and be taken for those of the rounds to come."""
+        for agent in self._engine.own_agents:
+            for number in self._snapshots(agent):
+                if number > rounds:
+                    self._memory_path(agent, number).unlink(missing_ok=True)
 
     def _read_journal(self) -> list[Record]:
         """Records of the own journal, or of the longest one: all processes get the same results."""

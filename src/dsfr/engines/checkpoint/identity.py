@@ -9,8 +9,8 @@ import numpy as np
 
 from dsfr.engines.checkpoint.journal import Record
 
-FORMAT = "2"
-"""Version of the journal's format."""
+FORMAT = "3"
+"""Version of the format of journals and memories."""
 
 
 def first_difference(found: Record, now: Record) -> str:

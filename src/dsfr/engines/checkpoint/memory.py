@@ -1,18 +1,17 @@
-"""Memories of agents as files, each written completely or not at all."""
+"""Memories of agents as files, each written completely or not at all, and with a checksum."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dsfr.storage.atomic import replacing
-from dsfr.storage.bundles import Bundle, BundleError, from_bytes, to_bytes
+from dsfr.engines.checkpoint.journal import Journal, Record
+from dsfr.storage.bundles import Bundle, BundleError
 
 
 def write_memory(path: Path, memory: Bundle) -> None:
     """Write the memory of an agent."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(to_bytes(memory))
+    Journal(path).replace([Record(memory)])
 
 
 def read_memory(path: Path) -> Bundle:
@@ -23,7 +22,7 @@ def read_memory(path: Path) -> Bundle:
     BundleError
         If the file is damaged.
     """
-    try:
-        return from_bytes(path.read_bytes())
-    except BundleError as error:
-        raise BundleError(f"{path} is damaged ({error}): remove the checkpoint and train anew") from None
+    records = Journal(path).read()
+    if not records:
+        raise BundleError(f"{path} is damaged: remove the checkpoint and train anew")
+    return records[0].arrays
