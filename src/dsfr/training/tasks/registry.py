@@ -118,6 +118,11 @@ class Declared:
     def _written(self) -> Message:
         return Message({name: _freely(KEYS[name].field) for name in self.remembers})
 
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Arrays of the memory that the task may read."""
+        return (*self._needed.fields, *self._recalled.fields)
+
     def run(self, shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
         """Run the task on an agent's rows.
 
