@@ -10,7 +10,8 @@ from dsfr.engines.local.network import NetworkEngine
 from dsfr.engines.topology import make_topology
 from dsfr.training import TASKS, make_shards, train
 from dsfr.training.tasks.checked_engine import checked
-from dsfr.training.tasks.declaration import ContributionError, Message
+from dsfr.training.tasks.declaration import ContributionError
+from dsfr.training.tasks.message import Message
 from dsfr.training.tasks.messages import upper_triangle
 from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.tasks.semidefinite import MAX_DECOMPOSED, matrix_is_semidefinite, triangle_is_semidefinite

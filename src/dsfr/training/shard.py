@@ -80,10 +80,20 @@ class Completion:
 
 
 @dataclass(slots=True)
+class Accepted:
+    """Short arrays of an agent's memory that a task has accepted, and the sizes that it knew of before."""
+
+    sizes: tuple[tuple[str, int], ...] = ()
+    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Kept:
-    """Where an agent keeps its `Completion`."""
+    """Where an agent keeps its `Completion`, and what tasks have accepted of its memory."""
 
     completion: Completion | None = None
+    accepted: dict[tuple[str, str], Accepted] = field(default_factory=dict)
+    """By name of the task and part of its declaration."""
 
 
 @dataclass(frozen=True, slots=True)

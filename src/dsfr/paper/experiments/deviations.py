@@ -14,6 +14,7 @@ from dsfr.estimators import SFRRegressor
 from dsfr.estimators.metrics import nrmse
 from dsfr.paper.experiments.convergence import stopping_rounds
 from dsfr.paper.experiments.folds import Fold
+from dsfr.paper.experiments.shared_rounds import SharedRounds
 from dsfr.paper.experiments.spec import Spec
 from dsfr.paper.experiments.table import PRINTED, Choices, Row
 from dsfr.training import ADMM, ICR, BroadcastError, Conjugate, FuzzyRules, Graph, RangeScaling
@@ -57,17 +58,18 @@ def run_deviations(fold: Fold, spec: Spec, _: Choices) -> list[Row]:
     """Errors, centers and predictions with the paper's choice and with ours, one deviation after the other."""
     rows: list[Row] = []
     fits: dict[str, Any] = {}
+    rounds = SharedRounds(fold)
     for name, deviation in DEVIATIONS.items():
         key = repr(sorted(deviation.ours.items()))
         if key not in fits:
-            fits[key] = _fit(fold, spec, _usual(spec), deviation.ours)
+            fits[key] = _fit(fold, spec, rounds, _usual(spec), deviation.ours)
         try:
-            paper = _fit(fold, spec, _usual(spec), deviation.paper)
+            paper = _fit(fold, spec, rounds, _usual(spec), deviation.paper)
         except BroadcastError:  # weights beyond all bounds
             rows.append({**dict.fromkeys(rows[0]), "deviation": name, "diverged": True})
             continue
         rows.append(_compare(name, fold, spec, paper, fits[key]))
-    printed = _fit(fold, spec, SFRRegressor.paper(), {})
+    printed = _fit(fold, spec, rounds, SFRRegressor.paper(), {})
     return [*rows, _compare(ALL, fold, spec, printed, fits["[]"])]
 
 
@@ -81,11 +83,14 @@ def _usual(spec: Spec) -> SFRRegressor:
     )
 
 
-def _fit(fold: Fold, spec: Spec, estimator: SFRRegressor, arguments: Mapping[str, Any]) -> SFRRegressor:
+def _fit(
+    fold: Fold, spec: Spec, rounds: SharedRounds, estimator: SFRRegressor, arguments: Mapping[str, Any]
+) -> SFRRegressor:
     estimator.set_params(random_state=fold.seed, **arguments)
     if isinstance(estimator.solver, ADMM):
         estimator.set_params(solver__tol=spec.tol, solver__max_rounds=spec.max_rounds)
-    return estimator.fit(fold.X, fold.known, agents=fold.owners)
+    fitted: SFRRegressor = rounds.fit(estimator, fold.known, fold.owners)[0]
+    return fitted
 
 
 def _compare(name: str, fold: Fold, spec: Spec, paper: SFRRegressor, ours: SFRRegressor) -> Row:

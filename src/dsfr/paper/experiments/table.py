@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -12,6 +11,7 @@ from dsfr.estimators.methods import METHODS
 from dsfr.estimators.metrics import nrmse
 from dsfr.paper.experiments.folds import Fold
 from dsfr.paper.experiments.pooled import Agents, Candidate, Problem
+from dsfr.paper.experiments.shared_rounds import SharedRounds
 from dsfr.paper.experiments.spec import Spec
 from dsfr.training import ADMM, Conjugate, FuzzyRules
 from dsfr.training.solvers import Solver
@@ -62,28 +62,29 @@ def _grid_of_setting(fold: Fold, spec: Spec, setting: str) -> Iterator[Row]:
 
 def run_fits(fold: Fold, spec: Spec, choices: Choices) -> list[Row]:
     """A full fit of every method at its chosen grid value: error, seconds, rounds and bytes."""
-    solver = Conjugate(tol=spec.tol)
-    return [_fit(fold, spec, setting, name, choices, solver) for setting in SETTINGS for name in _method_names()]
+    solver, rounds = Conjugate(tol=spec.tol), SharedRounds(fold)
+    return [_fit(fold, spec, setting, name, choices, solver, rounds) for setting in SETTINGS for name in _names()]
 
 
 def run_admm(fold: Fold, spec: Spec, choices: Choices) -> list[Row]:
     """The distributed fits of `run_fits` by the paper's ADMM, at most ``max_rounds`` of either stage."""
     solver = replace(PRINTED, tol=spec.tol, max_rounds=spec.max_rounds)
-    return [_fit(fold, spec, "distributed", name, choices, solver) for name in _method_names()]
+    rounds = SharedRounds(fold)
+    return [_fit(fold, spec, "distributed", name, choices, solver, rounds) for name in _names()]
 
 
-def _method_names() -> list[str]:
+def _names() -> list[str]:
     return [method.name for method in METHODS.values()]
 
 
-def _fit(fold: Fold, spec: Spec, setting: str, name: str, choices: Choices, solver: Solver) -> Row:
+def _fit(
+    fold: Fold, spec: Spec, setting: str, name: str, choices: Choices, solver: Solver, rounds: SharedRounds
+) -> Row:
     ridge, weight = choices[fold.unit.dataset, setting, name]
     estimator = make_estimator(name, spec, ridge=ridge, weight=weight, random_state=fold.seed, solver=solver)
     targets = fold.y if METHODS[name.lower()].needs_all_labels else fold.known
     owners = fold.owners if setting == "distributed" else None
-    start = time.process_time()
-    estimator.fit(fold.X, targets, agents=owners)
-    seconds = time.process_time() - start
+    estimator, seconds = rounds.fit(estimator, targets, owners)
     stages = [info.stage for info in estimator.history_]
     return {
         "setting": setting,

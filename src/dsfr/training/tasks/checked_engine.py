@@ -91,7 +91,7 @@ class CheckedEngine:
 
     def _checked(self, task: str, broadcast: Bundle, total: Bundle) -> Bundle:
         declared, sizes = REGISTRY[task], Sizes()
-        declared.sent.problem(broadcast, sizes, values=False)
+        declared.sent.bind(broadcast, sizes)
         declared.check_contribution(total, sizes)
         if declared.is_opening and total[INCOMPLETE] > 0.0 and not self.takes_incomplete:
             raise IncompleteRowsError(f"task {task!r}: X has missing values")

@@ -18,19 +18,19 @@ from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.engines import Task
 from dsfr.storage.bundles import Bundle
 from dsfr.training.rows import IncompleteRowsError
-from dsfr.training.shard import DENSITY, KEPT, LIMITS, LOG_TARGET, ForeignMemoryError, Shard
+from dsfr.training.shard import DENSITY, KEPT, LIMITS, LOG_TARGET, Accepted, ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import (
     BasisError,
     BroadcastError,
     ContributionError,
     Field,
     Fields,
-    Message,
     TaskError,
     at_least,
     number,
     payload,
 )
+from dsfr.training.tasks.message import Message
 from dsfr.training.tasks.symbols import Sizes, largest_sizes
 
 VERBS = ("sum", "max", "gather")
@@ -118,6 +118,11 @@ class Declared:
     def _written(self) -> Message:
         return Message({name: _freely(KEYS[name].field) for name in self.remembers})
 
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Arrays of the memory that the task may read."""
+        return (*self._needed.fields, *self._recalled.fields)
+
     def run(self, shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
         """Run the task on an agent's rows.
 
@@ -128,7 +133,7 @@ class Declared:
         ContributionError
             If what was computed is not as declared, for example not finite.
         """
-        sizes = self.check_broadcast(broadcast, {"d": shard.n_features}, memory)
+        sizes = self.check_broadcast(broadcast, {"d": shard.n_features}, memory, shard.kept.accepted)
         try:
             rows = shard.completed(memory) if self.is_completed else shard
             rows = rows.without_duplicates(memory).on_target_scale(memory) if self.is_distinct else rows
@@ -160,14 +165,20 @@ class Declared:
             kept, contribution = self.function(rows.without_rows(), memory, broadcast)
         return {**density, **kept}, {**contribution, INCOMPLETE: np.asarray(float(incomplete))}
 
-    def check_broadcast(self, broadcast: Bundle, sizes: Sizes, memory: Bundle) -> Sizes:
-        """Refuse a broadcast, or a memory, that is not as declared; the sizes that they determine."""
-        self._check_memory(self._needed, memory, sizes)
+    def check_broadcast(
+        self, broadcast: Bundle, sizes: Sizes, memory: Bundle, accepted: dict[tuple[str, str], Accepted] | None = None
+    ) -> Sizes:
+        """Refuse a broadcast, or a memory, that is not as declared; the sizes that they determine.
+
+        ``accepted`` is what was accepted of this memory before, and is brought up to date.
+        """
+        accepted = {} if accepted is None else accepted
+        self._check_memory(self._needed, memory, sizes, accepted.setdefault((self.name, "needed"), Accepted()))
         for name, declared in self.needs.items():
             if name not in memory and self._is_asked(name, declared, memory, broadcast):
                 self._refuse(BroadcastError, "memory", f"{name!r} is missing: an earlier task must have left it there")
         self._refuse(BroadcastError, "broadcast", self.sent.problem(broadcast, sizes))
-        self._check_memory(self._recalled, memory, sizes)
+        self._check_memory(self._recalled, memory, sizes, accepted.setdefault((self.name, "recalled"), Accepted()))
         return sizes
 
     def check_contribution(self, contribution: Bundle, sizes: Sizes) -> None:
@@ -187,9 +198,9 @@ class Declared:
         asked = not declared.beside or declared.beside in broadcast
         return asked and not replaced and not any(name in memory for name in declared.unless)
 
-    def _check_memory(self, message: Message, memory: Bundle, sizes: Sizes) -> None:
+    def _check_memory(self, message: Message, memory: Bundle, sizes: Sizes, before: Accepted) -> None:
         known = {name: memory[name] for name in message.fields if name in memory}
-        self._refuse(BroadcastError, "memory", message.problem(known, sizes, values=False))
+        self._refuse(BroadcastError, "memory", message.problem_of_memory(known, sizes, before))
 
     def _check_kept(self, before: Bundle, after: Bundle, sizes: Sizes) -> None:
         """Refuse to remember what the task has not declared, or what is not as its owner declares it."""
