@@ -253,7 +253,7 @@ class Mixture:
             raise ValueError(WITHOUT_DENSITY)
         for where, rows in self._noisy_blocks(X, noise, noisy):
             found[:2, where] = self._observation_deviations(rows.means, rows.deviations)
-            found[2, where] = self._input_deviations(rows)
+            found[2, where] = self.input_deviations(rows)
         return found
 
     def completed(self, X: Array) -> Array:
@@ -269,6 +269,11 @@ class Mixture:
         if self.density is None:
             raise ValueError(WITHOUT_DENSITY)
         return self.density.expected(X)
+
+    def uncertain_row(self, x: Array, noise: Array | None = None) -> NoisyRows | None:
+        """Distribution of the true values of one row; None if all are exact."""
+        X, given = x[None], None if noise is None else noise[None]
+        return next((rows for _, rows in self._noisy_blocks(X, given, noisy_rows(X, given))), None)
 
     def _noisy_blocks(self, X: Array, noise: Array | None, noisy: IntArray) -> Iterator[tuple[IntArray, NoisyRows]]:
         """Rows that are missing values or have noise, block by block, with their numbers."""
@@ -315,7 +320,7 @@ class Mixture:
         total = unit * np.sqrt(np.maximum(square - mean**2, 0.0))
         return total, np.full(len(X), unit * np.sqrt(noises))
 
-    def _input_deviations(self, rows: NoisyRows) -> Array:
+    def input_deviations(self, rows: NoisyRows) -> Array:
         """Deviation of the prediction over the distribution of the inputs; (n,).
 
         For steps of one deviation along independent directions, the squares of half the first differences and twice
