@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.explain.contributions import Contributions, contributions
+from dsfr.core.explain.contributions import Contributions, average, contributions
 from dsfr.core.explain.html import shortened
 from dsfr.core.explain.words import one_line, readable, signed
 from dsfr.core.prediction.link import Link, learnt_name
@@ -231,7 +231,8 @@ def explain_prediction(model: Model, row: Any, X_std: Any) -> PredictionExplanat
     if len(X) != 1:
         raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
     noise = as_noise(X_std, X, model.feature_names)
-    rows = model.mixture.uncertain_row(X[0], None if noise is None else noise[0])
+    noise = np.zeros(X.shape) if noise is None else noise
+    rows = model.mixture.uncertain_row(X[0], noise[0])
     parts, n_shown = _contributions(model, X[0], rows)
     is_known = SHOWN_COVERAGE in model.half_widths([SHOWN_COVERAGE])
     return PredictionExplanation(
@@ -243,22 +244,32 @@ def explain_prediction(model: Model, row: Any, X_std: Any) -> PredictionExplanat
         float(model.mixture.half_widths(X, SHOWN_COVERAGE, noise)[0]) if is_known else None,
         model.mixture.link,
         n_shown,
-        None if rows is None else _uncertain_inputs(model.mixture, rows),
+        None if rows is None else _uncertain_inputs(model.mixture, X[0], noise[0], rows),
     )
 
 
 def _contributions(model: Model, x: Array, rows: NoisyRows | None) -> tuple[Contributions, int | None]:
     """Contributions to the prediction of a row, and the number of rules that the model's explanation shows."""
-    means, deviations = (x, None) if rows is None else (rows.means[0], rows.deviations[0])
-    if model.is_student:
-        return student_contributions(model, means, deviations), None
-    structure = model.structure
-    n_shown = None if structure.rules is None else structure.rules.strongest.n_rules
-    return contributions(structure, means, deviations), n_shown
+    structure = None if model.is_student else model.structure
+    n_shown = None if structure is None or structure.rules is None else structure.rules.strongest.n_rules
+
+    def of(means: Array, deviations: Array | None) -> Contributions:
+        if structure is None:
+            return student_contributions(model, means, deviations)
+        return contributions(structure, means, deviations)
+
+    if rows is None:
+        return of(x, None), n_shown
+    weights = np.ones(1) if rows.parts is None else rows.parts.weights
+    return average(list(map(of, rows.means, rows.deviations)), weights), n_shown
 
 
-def _uncertain_inputs(mixture: Mixture, rows: NoisyRows) -> UncertainInputs:
+def _uncertain_inputs(mixture: Mixture, x: Array, noise: Array, rows: NoisyRows) -> UncertainInputs:
     """What is expected of the values of one row."""
-    deviations = (rows.deviations if rows.found is None else rows.found.deviations)[0]
-    is_finite = bool(np.isfinite(deviations).all())
-    return UncertainInputs(rows.means[0], deviations, float(mixture.input_deviations(rows)[0]) if is_finite else None)
+    if mixture.density is None:
+        is_known = bool(np.isfinite(rows.deviations).all())
+        means, deviations = rows.means[0], rows.deviations[0]
+    else:
+        found, is_known = mixture.density.conditional(x[None], noise[None]), True
+        means, deviations = found.means[0], found.deviations[0]
+    return UncertainInputs(means, deviations, float(mixture.input_deviations(rows)[0]) if is_known else None)

@@ -54,6 +54,10 @@ class Model:
     schema: Schema | None = None
     """Columns of the table that the features are made of, if some are categories; else every feature is a column."""
 
+    def __post_init__(self) -> None:
+        """Tell the mixture which features are levels of one category."""
+        object.__setattr__(self, "mixture", replace(self.mixture, categories=self.columns.groups))
+
     @property
     def columns(self) -> Schema:
         """Columns of the tables that the model takes."""

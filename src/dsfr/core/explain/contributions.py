@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,6 +62,15 @@ class Contributions:
         """Contribution of every feature, within the rules that fired and by its own effect; (d,)."""
         total: Array = self.parts[:, 1:].sum(axis=0) + self.effects
         return total
+
+
+def average(found: Sequence[Contributions], weights: Array) -> Contributions:
+    """Contributions to an average of predictions, of weights that sum to 1."""
+    if len(found) == 1:
+        return found[0]
+    arrays = ([own.strengths, own.parts, own.effects, own.together] for own in found)
+    strengths, parts, effects, together = (np.tensordot(weights, own, 1) for own in zip(*arrays, strict=True))
+    return replace(found[0], strengths=strengths, parts=parts, effects=effects, together=together)
 
 
 def contributions(structure: Structure, x: Array, deviations: Array | None = None) -> Contributions:
