@@ -20,6 +20,7 @@ import dsfr
 from dsfr import Absence, AutoSFRRegressor, Ensemble, Faults, InProcess, LapWNNRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.explain.words import one_line
+from dsfr.model.frames import encode_frame
 from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from dsfr.report.reproduce import reproduction_of
@@ -641,4 +642,49 @@ def test_unknown_inputs_are_predicted_as_missing_values_are(browser, tmp_path, k
     assert not page.find_element("id", "range-2").is_enabled()
     page.execute_script("byId('reset').click()")
     assert page.find_element("id", "range-2").is_enabled()
+    assert page.get_log("browser") == []
+
+
+@pytest.mark.parametrize("kind", ["auto", "rules", "bell"])
+def test_unknown_levels_and_what_they_contribute_are_those_of_python(browser, tmp_path, kind):
+    rng = np.random.default_rng(5)
+    n, levels = 120, ["east", "north", "south"]
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "region": rng.choice(levels, n)})
+    X["sex"] = rng.choice(["f", "m"], n)
+    X["c"] = X.a + 0.3 * rng.normal(size=n)
+    y = 2.0 * X.a + X.b**2 + 3.0 * (X.region == "north") - (X.sex == "m")
+    effects = dsfr.AutoSFRRegressor(ensemble=dsfr.Ensemble(n_models=0))
+    estimators = {
+        "auto": dsfr.AutoSFRRegressor(ensemble=dsfr.Ensemble(n_models=2, effects="pairs"), random_state=0),
+        "rules": dsfr.RuleRegressor(5, teacher=effects, random_state=0),
+        "bell": dsfr.SFRRegressor(3, rules=dsfr.FuzzyRules(membership="bell"), random_state=0),
+    }
+    trained = X.mask(rng.random(X.shape) < 0.15) if kind == "auto" else X  # then expected indicators have a weight
+    model = estimators[kind].fit(trained, y).model_
+    page = opened(browser, write_report(model, tmp_path / "r.html"))
+    rows = X.mask(rng.random(X.shape) < 0.4)[:25]
+    sent = [[None if np.isnan(value) else value for value in row] for row in encode_frame(rows, model.columns).tolist()]
+    found = page.execute_script("return arguments[0].map((row) => contributions(model, row))", sent)
+    predicted = page.execute_script("return arguments[0].map((row) => predict(model, row))", sent)
+    scale = np.ptp(model.predict(X))
+    np.testing.assert_allclose(predicted, model.predict(rows), atol=1e-9 * scale)
+    for i, own in enumerate(found):
+        explained = model.explain_prediction(rows[i : i + 1])
+        np.testing.assert_allclose(own["features"], explained.parts.by_feature, atol=1e-9 * scale)
+        np.testing.assert_allclose(own["strengths"], explained.parts.strengths, atol=1e-9)
+        assert own["firing"] == pytest.approx(explained.firing, abs=1e-9 * scale)
+    if model.mixture.scores is not None:
+        inputs = page.execute_script("return arguments[0].map((row) => inputDeviation(model, row))", sent)
+        np.testing.assert_allclose(inputs, model.deviation_parts(rows).inputs, atol=1e-7 * scale)
+        low, high = model.interval(rows[:1])
+        if kind == "rules":  # there the interval of a row does not depend on the row, but for what is unknown
+            ends = page.execute_script("return interval(model, arguments[0], '90%')", sent[0])
+            np.testing.assert_allclose(ends, [low[0], high[0]], atol=1e-7 * scale)
+    number = page.execute_script("return model.categories.findIndex((entry) => entry.name === 'region')")
+    page.execute_script(f"byId('unknown-level-{number}').click()")
+    assert not page.find_element("id", f"level-{number}").is_enabled()
+    assert "region (unknown)" in page.find_element("id", "contributions").text
+    page.execute_script(f"byId('unknown-level-{number}').click()")
+    assert page.find_element("id", f"level-{number}").is_enabled()
+    assert "(unknown)" not in page.find_element("id", "contributions").text
     assert page.get_log("browser") == []

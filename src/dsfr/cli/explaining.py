@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dialect, main, refuse_same_file
+from dsfr.cli.noise import input_noise, noise_option
 
 
 @main.command(
@@ -31,6 +32,7 @@ from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dia
     help="Write the words and thresholds of short rules into a file, to be edited and given to dsfr fit --rules.",
 )
 @click.option("--all-models", is_flag=True, help="The rules of all models of an average, not of the strongest only.")
+@noise_option
 @dialect_options
 def explain(
     model: str,
@@ -39,21 +41,26 @@ def explain(
     form: str,
     as_file: str | None,
     all_models: bool,
+    input_std: tuple[str, ...],
     delimiter: str | None,
     decimal: str | None,
 ) -> None:
     """Print the effects and rules of MODEL as sentences, in the units of the data, or explain one prediction.
 
-    With DATA, low and high refer to the distribution of its rows, and every rule names its most typical rows.
+    With DATA, low and high refer to the distribution of its rows, and every rule names its most typical rows. Of a row
+    with empty cells, or with the noise of --input-std, the expected prediction is explained.
     """
     from dsfr.model.explanation import Explanation
     from dsfr.model.model import load
 
     if row is not None and data is not None:
         raise BadInputError("--row names a table of its own: leave out DATA, or --row")
+    if row is None and input_std:
+        raise BadInputError("--input-std is for --row: rules do not depend on the noise of inputs")
     loaded = load(model)
     if row is not None:
-        explained = loaded.explain_prediction(_row_of(row, loaded, delimiter, decimal))
+        noise = input_noise(input_std, loaded.feature_names)
+        explained = loaded.explain_prediction(_row_of(row, loaded, delimiter, decimal), noise)
         _print(str(explained), _parts(explained), form)
         return
     if as_file is not None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dialect, main, refuse_same_file
+from dsfr.cli.group import dialect_options, examples, guessed_dialect, main, refuse_same_file
+from dsfr.cli.noise import input_noise, noise_option
 
 
 @main.command(
@@ -28,12 +29,7 @@ from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dia
     help="Add three columns: the ends of the jackknife interval of this nominal coverage, and whether the row is in "
     "the domain of the training rows (models of fit --method rules and auto).",
 )
-@click.option(
-    "--input-std",
-    multiple=True,
-    metavar="COLUMN=VALUE",
-    help="Standard deviation of the noise of an input, in its units. May be repeated.",
-)
+@noise_option
 @dialect_options
 def predict(
     model: str,
@@ -63,7 +59,7 @@ def predict(
         refuse_same_file(model, output)
         check_writable(output)
     loaded = load(model)
-    noise = _input_noise(input_std, loaded.feature_names)
+    noise = input_noise(input_std, loaded.feature_names)
     if interval is not None:
         loaded.half_width(interval)
     delimiter, decimal = guessed_dialect(data, delimiter, decimal)
@@ -76,19 +72,3 @@ def predict(
             return
         n_rows = write_tables(as_written(tables, rows, output), output, delimiter=delimiter)
     click.echo(f"{n_rows} predictions in {output}", err=True)
-
-
-def _input_noise(given: tuple[str, ...], names: tuple[str, ...]) -> dict[str, float]:
-    """Standard deviations of the noise of inputs, by their names."""
-    noise = {}
-    for text in given:
-        name, _, value = text.rpartition("=")
-        if name not in names:
-            raise BadInputError(f"--input-std {text} must be COLUMN=VALUE, with a column of {', '.join(names)}")
-        try:
-            noise[name] = float(value)
-        except ValueError:
-            noise[name] = -1.0
-        if not noise[name] >= 0.0:
-            raise BadInputError(f"--input-std {text} must have a number >= 0, in the units of {name}")
-    return noise

@@ -120,14 +120,19 @@ class RowDensity:
         """Deviations by which one can divide; shape (d,)."""
         return np.where(self.deviation > 0.0, self.deviation, 1.0)
 
+    @property
+    def block_rows(self) -> int:
+        """Rows whose distributions are computed at once."""
+        size = self.n_features if self.correlation is None else self.n_features**2
+        return max(BLOCK_NUMBERS // size, 1)
+
     def conditionals(self, X: Array, noise: Array) -> Iterator[tuple[slice, Conditional]]:
         """Distributions of the true values, given rows with NaN where missing and the deviation of the noise, (n, d).
 
         Block by block, with the slice of the rows.
         """
-        size = self.n_features if self.correlation is None else self.n_features**2
-        for block in row_blocks(len(X), max(BLOCK_NUMBERS // size, 1)):
-            yield block, self._conditional(X[block].astype(np.float64), noise[block])
+        for block in row_blocks(len(X), self.block_rows):
+            yield block, self.conditional(X[block], noise[block])
 
     def expected(self, X: Array) -> Array:
         """Rows with missing values replaced by what is expected of them, given the others; shape (n, d)."""
@@ -174,7 +179,9 @@ class RowDensity:
         with np.errstate(over="ignore"):
             return (np.clip(X, self.low, self.high) - self.mean) / self.units
 
-    def _conditional(self, X: Array, noise: Array) -> Conditional:
+    def conditional(self, X: Array, noise: Array) -> Conditional:
+        """Distributions of the true values of a few rows, see `conditionals`."""
+        X = X.astype(np.float64)
         with np.errstate(over="ignore"):
             relative = np.where(np.isnan(X), np.inf, noise / self.units)
             relative = np.where((self.deviation == 0.0) & (relative > 0.0), np.inf, relative)

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
-from dsfr.model.explanation import Explanation, PredictionExplanation
+from dsfr.model.explained_prediction import PredictionExplanation
+from dsfr.model.explanation import Explanation
 from dsfr.model.model import Model
 from dsfr.model.simplification import Simplification
 
@@ -39,10 +40,10 @@ class ModelReading:
         check_is_fitted(self, "model_")
         return self.model_.explain(X, all_models=all_models)
 
-    def explain_prediction(self, row: Any) -> PredictionExplanation:
+    def explain_prediction(self, row: Any, X_std: Any = None) -> PredictionExplanation:
         """One prediction taken apart by rules and features; see `Model.explain_prediction`."""
         check_is_fitted(self, "model_")
-        return self.model_.explain_prediction(row)
+        return self.model_.explain_prediction(row, X_std)
 
     def simplify(
         self, X: Any = None, y: Any = None, *, similarity: float = 0.8, min_strength: float = 0.01

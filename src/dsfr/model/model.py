@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
-from dsfr.core.explain.contributions import contributions
 from dsfr.core.explain.html import rules_html, shortened
 from dsfr.core.explain.rule_base import RuleBase, domain_of
 from dsfr.core.explain.structure import Structure
@@ -23,13 +22,14 @@ from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.link import learnt_name
 from dsfr.core.prediction.mixture import WITHOUT_UNCERTAINTY, Deviations, Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.model.explanation import SHOWN_COVERAGE, Explanation, PredictionExplanation, explain_structure, width_scales
+from dsfr.model.explained_prediction import PredictionExplanation, explain_prediction
+from dsfr.model.explanation import Explanation, explain_structure, width_scales
 from dsfr.model.file import read_model_file, write_model_file
 from dsfr.model.importances import MOST_ROWS, importances, partial_dependence
 from dsfr.model.inputs import as_matrix, as_noise
 from dsfr.model.schema import Schema
 from dsfr.model.simplification import Simplification, simplify
-from dsfr.model.student import student_card, student_contributions
+from dsfr.model.student import student_card
 from dsfr.model.target_notes import target_notes
 
 
@@ -53,6 +53,10 @@ class Model:
     """Rows, labels, agents, rounds, bytes and termination of the training run; its history and ledger."""
     schema: Schema | None = None
     """Columns of the table that the features are made of, if some are categories; else every feature is a column."""
+
+    def __post_init__(self) -> None:
+        """Tell the mixture which features are levels of one category."""
+        object.__setattr__(self, "mixture", replace(self.mixture, categories=self.columns.groups))
 
     @property
     def columns(self) -> Schema:
@@ -225,29 +229,14 @@ class Model:
         """Sentences about the target: its scale, its limits, and whether it has few values."""
         return target_notes(self.target_name, self.mixture.link, self.training)
 
-    def explain_prediction(self, row: Any) -> PredictionExplanation:
+    def explain_prediction(self, row: Any, X_std: Any = None) -> PredictionExplanation:
         """One prediction as a sum of contributions of rules, features and pairs.
 
-        ``row`` has one value per feature, or is a row of a data frame with the model's columns.
+        ``row`` has one value per feature, or is a row of a data frame with the model's columns. Values may be missing
+        (NaN) or have noise, of standard deviations ``X_std`` as in `predict`: contributions are then those of the
+        expected prediction, and the text says what is unknown and what is expected of it.
         """
-        row = row.to_frame().T if self.schema is not None and hasattr(row, "to_frame") else row
-        X = as_matrix(row if np.ndim(row) == 2 else [row], self.feature_names, self.schema)
-        if len(X) != 1:
-            raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")
-        parts = student_contributions(self, X[0]) if self.is_student else contributions(self.structure, X[0])
-        known = SHOWN_COVERAGE in self.half_widths([SHOWN_COVERAGE])
-        half = float(self.mixture.half_widths(X, SHOWN_COVERAGE)[0]) if known else None
-        base = None if self.is_student else self.structure.rules
-        return PredictionExplanation(
-            parts,
-            X[0],
-            self.feature_names,
-            self.target_name,
-            self.columns,
-            half,
-            self.mixture.link,
-            None if base is None else base.strongest.n_rules,
-        )
+        return explain_prediction(self, row, X_std)
 
     def importances(self, X: Any = None) -> Array:
         """Share of every feature in the variation that the model explains; they sum to 1, see `importances`.

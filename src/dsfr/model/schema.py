@@ -123,13 +123,18 @@ class Schema:
         return any(column.levels is not None for column in self.columns)
 
     @property
-    def complete_categories(self) -> tuple[tuple[int, ...], ...]:
-        """Numbers of the features of every category that has an indicator for all of its levels."""
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the features of every category."""
         found: dict[str, list[int]] = {}
         for j, (_, column, level) in enumerate(self.features):
-            if level is not None and len(column.indicated) == len(column.levels or ()):
+            if level is not None:
                 found.setdefault(column.name, []).append(j)
         return tuple(map(tuple, found.values()))
+
+    @property
+    def complete_categories(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the features of every category that has an indicator for all of its levels."""
+        return tuple(group for group in self.groups if len(group) > 1)
 
     @property
     def indicators(self) -> dict[int, Indicator]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card, notes_of, term_names
-from dsfr.core.explain.contributions import Contributions
+from dsfr.core.explain.contributions import Contributions, parts_of_rules
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.model.target_notes import few_valued
 
@@ -44,17 +44,16 @@ def prescriptions(model: Model) -> dict[str, dict[str, Any]]:
     }
 
 
-def student_contributions(model: Model, x: Array) -> Contributions:
-    """Decompose the prediction of one row ``x``, shape (d,), about the mean of the training rows."""
+def student_contributions(model: Model, x: Array, deviations: Array | None = None) -> Contributions:
+    """Decompose the prediction of one row ``x``, shape (d,), about the mean of the training rows.
+
+    With deviations of its values it is the expected prediction.
+    """
     predictor, record = model.predictor, model.training["student"]
     reference = predictor.within_limits(np.array(record["typical_row"], dtype=np.float64)[None])[0]
-    row = predictor.within_limits(x[None])
-    assert isinstance(predictor.basis, LinguisticRules)
-    strengths = predictor.basis.strengths(row)[0]
-    lines = predictor.weights.reshape(len(strengths), -1)
     start = float(predictor.shares @ np.array(record["outputs"]) / predictor.shares.sum())
-    at_reference = lines[:, 0] + lines[:, 1:] @ reference
-    moved = lines[:, 1:] * (row[0] - reference)
-    parts = strengths[:, None] * np.column_stack([at_reference - start, moved])
+    lines = predictor.weights.reshape(predictor.basis.n_rules, -1).copy()
+    lines[:, 0] -= start
+    strengths, parts = parts_of_rules(predictor, lines, x, deviations, reference)
     no_pairs = np.empty((0, 2), dtype=np.int64)
     return Contributions(start, reference, strengths, parts, 0.0, np.zeros(len(x)), no_pairs, np.empty(0))

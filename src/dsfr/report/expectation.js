@@ -73,38 +73,81 @@ function deviationsOf(density, found) {
   return deviations;
 }
 
-function expectedMember(means, deviations, member) {
-  const z = scaled(means, member), t = deviations.map((value, j) => value / member.half[j]);
+// ---- what a row may be: with unknown inputs, their distribution; and one possibility for each level of an unknown category
+const MOST_ALTERNATIVES = 64;
+
+// Rows in the place of one whose levels are unknown, as in dsfr.core.prediction.levels.
+function alternatives(model, row) {
+  const size = (group) => group.length + 2, product = (groups) => groups.reduce((all, group) => all * size(group), 1);
+  const gone = model.categories.map(({ features }) => Object.keys(features).map(Number)).filter((group) => group.length && group.every((j) => row[j] === null));
+  const groups = gone.sort((a, b) => a.length - b.length).reduce((kept, group) => product([...kept, group]) <= MOST_ALTERNATIVES ? [...kept, group] : kept, []);
+  const expected = groups.length ? conditional(model.density, row).means : row;
+  return groups.reduce((rows, group) => rows.flatMap((one) => levelsOf(model.density, group, expected).map(({ values, weight, probability }) => {
+    const changed = [...one.row];
+    group.forEach((j, i) => { changed[j] = values[i]; });
+    return { row: changed, weight: one.weight * weight, probability: one.probability * probability };
+  })), [{ row, weight: 1, probability: 1 }]);
+}
+
+// Indicators of every level with their parts, and the expected ones where the model has seen such rows.
+function levelsOf(density, group, row) {
+  const expected = group.map((j) => row[j]), spread = group.reduce((sum, j) => sum + density.spread[j], 0) / group.length;
+  const first = Math.min(Math.max(expected[0], 0), 1);
+  const shares = group.length > 1 ? expected.map((value) => Math.max(value, 0)) : [1 - first, first];
+  const total = shares.reduce((a, b) => a + b, 0);
+  const levels = shares.map((share, place) => {
+    const probability = total > 0 ? share / total : 1 / shares.length;
+    return { values: group.length > 1 ? group.map((_, i) => Number(i === place)) : [place], weight: spread * probability, probability };
+  });
+  return spread === 1 ? levels : [...levels, { values: expected, weight: 1 - spread, probability: 0 }];
+}
+
+function possible(model, row) {
+  if (!row.includes(null)) return [{ means: row, deviations: null, unknown: [], covariance: [], weight: 1, probability: 1 }];
+  return alternatives(model, row).map((one) => {
+    const found = conditional(model.density, one.row);
+    return { ...found, deviations: deviationsOf(model.density, found), weight: one.weight, probability: one.probability };
+  });
+}
+
+// Per rule its strength, then its strength times every scaled input; expected ones where inputs are unknown.
+function momentsOf({ means, deviations }, member) {
+  const z = scaled(means, member);
+  if (!deviations) return exactMoments(z, member);
+  const t = deviations.map((value, j) => value / member.half[j]);
   if (member.conditions) return expectedTerms(z, t, member);
-  if (member.membership !== "gaussian") return secondOrder(z, t, member);
-  const lines = member.centers.map((center, k) => {
-    let log = 0, line = member.weights[k][0];
-    z.forEach((value, j) => {
+  return member.membership === "gaussian" ? expectedGaussian(z, t, member) : secondOrder(z, t, member);
+}
+
+function exactMoments(z, member) { return firingStrengths(z, member).map((fired) => [fired, ...z.map((value) => fired * value)]); }
+
+function expectedGaussian(z, t, member) {
+  const found = member.centers.map((center, k) => {
+    let log = 0;
+    const inputs = z.map((value, j) => {
       const square = member.widths[k][j] ** 2, spread = square + 2 * t[j] ** 2, away = value - center[j];
       log += 0.5 * Math.log(square / spread) - away * away / spread;
-      line += member.weights[k][j + 1] * (center[j] + away * (square / spread));
+      return center[j] + away * (square / spread);
     });
-    return { log, line };
+    return { log, inputs };
   });
-  const most = Math.max(...lines.map(({ log }) => log)), raw = lines.map(({ log }) => Math.exp(log - most));
-  return lines.reduce((sum, { line }, k) => sum + raw[k] * line, 0) / raw.reduce((a, b) => a + b, 0);
+  const most = Math.max(...found.map(({ log }) => log)), raw = found.map(({ log }) => Math.exp(log - most));
+  const total = raw.reduce((a, b) => a + b, 0);
+  return found.map(({ inputs }, k) => [raw[k] / total, ...inputs.map((value) => raw[k] / total * value)]);
 }
 
 // Rules over shared terms; the product of a membership and its own input by Stein's lemma.
 function expectedTerms(z, t, member) {
-  return member.conditions.reduce((total, conditions, k) => {
+  return member.conditions.map((conditions) => {
     const degrees = conditions.map(({ feature: j, above, below }) =>
       (above ? expectedRamp(z[j], t[j], above) : 1) - (below ? expectedRamp(z[j], t[j], below) : 0));
     const product = (without) => degrees.reduce((all, degree, i) => i === without ? all : all * degree, 1);
-    let line = member.weights[k][0];
-    z.forEach((value, j) => { line += member.weights[k][j + 1] * value; });
-    let sum = product(-1) * line;
+    const fired = product(-1), inputs = z.map((value) => fired * value);
     conditions.forEach(({ feature: j, above, below }, i) => {
-      const slope = (above ? rampSlope(z[j], t[j], above) : 0) - (below ? rampSlope(z[j], t[j], below) : 0);
-      sum += product(i) * slope * member.weights[k][j + 1];
+      inputs[j] += product(i) * ((above ? rampSlope(z[j], t[j], above) : 0) - (below ? rampSlope(z[j], t[j], below) : 0));
     });
-    return total + sum;
-  }, 0);
+    return [fired, ...inputs];
+  });
 }
 
 function rampSlope(x, t, [start, end]) {
@@ -114,35 +157,49 @@ function rampSlope(x, t, [start, end]) {
 }
 
 function secondOrder(z, t, member) {
-  const at = (j, sign) => linesAt(z.map((value, i) => i === j ? value + sign * t[j] : value), member);
-  const middle = linesAt(z, member);
-  return z.reduce((sum, _, j) => t[j] > 0 ? sum + 0.5 * (at(j, 1) + at(j, -1)) - middle : sum, middle);
+  const at = (j, sign) => exactMoments(z.map((value, i) => i === j ? value + sign * t[j] : value), member);
+  const middle = exactMoments(z, member), sums = middle.map((rule) => [...rule]);
+  z.forEach((_, j) => {
+    if (!(t[j] > 0)) return;
+    const above = at(j, 1), below = at(j, -1);
+    sums.forEach((rule, k) => rule.forEach((_, i) => { rule[i] += 0.5 * (above[k][i] + below[k][i]) - middle[k][i]; }));
+  });
+  return sums;
 }
 
-function expectedEffects(means, deviations, member) {
-  const z = scaled(means, member);
-  const terms = z.map((value, j) => {
+// Line and curves of every feature, or expected ones.
+function termsOfPossible({ means, deviations }, member) {
+  if (!deviations) return termsOf(means, member);
+  return scaled(means, member).map((value, j) => {
     const t = deviations[j] / member.half[j], knots = member.knots[j];
     if (t === 0) return [Math.min(Math.max(value, -FARTHEST), FARTHEST), ...member.curves[j].map((values) => interpolated(value, knots, values))];
     const rises = knots.slice(1).map((end, i) => expectedRamp(value, t, [knots[i], end > knots[i] ? end : knots[i] + 1]));
     return [(2 * expectedRamp(value, t, [-FARTHEST, FARTHEST]) - 1) * FARTHEST,
       ...member.curves[j].map((values) => rises.reduce((sum, rise, i) => sum + rise * (values[i + 1] - values[i]), values[0]))];
   });
-  return ofTerms(terms, member);
 }
 
 // The expected average of all members for a row in which unknown inputs are null.
 function learntExpected(model, row) {
-  const found = conditional(model.density, row), deviations = deviationsOf(model.density, found);
-  const rules = model.members.reduce((sum, member) =>
-    sum + member.share * (member.mean + member.scale * expectedMember(found.means, deviations, member)), 0);
-  return rules + model.effect_members.reduce((sum, member) => sum + member.share * expectedEffects(found.means, deviations, member), 0);
+  const lines = (one, member) => momentsOf(one, member).reduce((sum, rule, k) => rule.reduce((all, value, i) => all + member.weights[k][i] * value, sum), 0);
+  return possible(model, row).reduce((total, one) => {
+    const rules = model.members.reduce((sum, member) => sum + member.share * (member.mean + member.scale * lines(one, member)), 0);
+    const effects = model.effect_members.reduce((sum, member) => sum + member.share * ofTerms(termsOfPossible(one, member), member), 0);
+    return total + one.weight * (rules + effects);
+  }, 0);
 }
 
-// Deviation of the prediction over unknown inputs: first and second differences along the columns of a Cholesky factor.
+// Deviation of the prediction over unknown inputs: within possibilities, and between them.
 function inputDeviation(model, row) {
   if (!row.includes(null)) return 0;
-  const { means, unknown, covariance } = conditional(model.density, row), middle = learnt(model, means);
+  const found = possible(model, row).map((one) => ({ probability: one.probability, value: learnt(model, one.means), variance: inputVariance(model, one) }));
+  const mean = found.reduce((sum, { probability, value }) => sum + probability * value, 0);
+  return Math.sqrt(found.reduce((sum, { probability, value, variance }) => sum + probability * (variance + (value - mean) ** 2), 0));
+}
+
+// First and second differences along the columns of a Cholesky factor.
+function inputVariance(model, { means, unknown, covariance }) {
+  const middle = learnt(model, means);
   let variance = 0;
   const rest = covariance.map((line) => [...line]);
   unknown.forEach((_, u) => {
@@ -156,5 +213,5 @@ function inputDeviation(model, row) {
     });
     variance += ((above - below) / 2) ** 2 + 2 * ((above + below) / 2 - middle) ** 2;
   });
-  return Math.sqrt(variance);
+  return variance;
 }

@@ -121,9 +121,9 @@ def interval_of(model: Model) -> Payload | None:
     known = {f"{coverage:.0%}": half for coverage, half in model.half_widths(COVERAGES).items()}
     if not known or model.mixture.scores is None:
         return None
-    scores = model.mixture.scores
+    inputs = {f"{coverage:.0%}": model.mixture.scores.input_factor(coverage) for coverage in COVERAGES}
     first = "90%" if "90%" in known else max(known)
-    return {"half_widths": known, "first": first, "deviation": scores.typical_deviation or scores.deviation}
+    return {"half_widths": known, "first": first, "input_factors": {name: inputs[name] for name in known}}
 
 
 def density_of(model: Model) -> Payload | None:

@@ -75,13 +75,13 @@ function ofTerms(terms, member) {
   return member.mean + member.scale * sum;
 }
 
-// Effects relative to the typical row: of every feature alone, and of every pair beyond both alone, by "first,second".
-function effectsOf(model, row) {
-  const features = row.map(() => 0), together = {};
+// Effects relative to the typical row, from the terms of every member: of every feature alone, and of every pair beyond both alone, by "first,second".
+function effectsOf(model, termsOfMembers) {
+  const features = model.features.map(() => 0), together = {};
   for (const [j, k] of model.pairs) together[`${j},${k}`] = 0;
-  for (const member of model.effect_members) {
+  model.effect_members.forEach((member, number) => {
     const origin = termsOf(model.reference, member), unit = member.share * member.scale;
-    const moved = termsOf(row, member).map((terms, j) => terms.map((term, a) => term - origin[j][a]));
+    const moved = termsOfMembers[number].map((terms, j) => terms.map((term, a) => term - origin[j][a]));
     member.singles.forEach(([j, a], i) => { features[j] += unit * member.weights[1 + i] * moved[j][a]; });
     member.pairs.forEach(([j, a, k, b], i) => {
       const weight = unit * member.weights[1 + member.singles.length + i];
@@ -89,7 +89,7 @@ function effectsOf(model, row) {
       features[k] += weight * moved[k][b] * origin[j][a];
       together[`${Math.min(j, k)},${Math.max(j, k)}`] += weight * moved[j][a] * moved[k][b];
     });
-  }
+  });
   return { features, together };
 }
 
@@ -118,36 +118,37 @@ function interval(model, row, coverage) {
   return [Math.min(ends[0], predicted), Math.max(ends[1], predicted)].map((end) => Math.min(Math.max(end, link.floor), link.ceiling));
 }
 
-// Strengths of the rules of all members, concatenated; they sum to the share of the rules.
-function strengths(model, row) {
-  return model.members.flatMap((member) => firingStrengths(scaled(row, member), member).map((s) => member.share * s));
-}
+// Strengths of the rules of all members, concatenated, or expected ones; they sum to the share of the rules.
+function strengths(model, row) { return contributions(model, row).strengths; }
 
 // prediction = start + sum of contributions: of which rules fire, of every feature and of every pair of features.
+// Where inputs are unknown, these are contributions to the expected prediction.
 function contributions(model, row) {
-  const parts = model.members.flatMap((member) => {
-    const z = scaled(row, member);
-    const reference = scaled(model.reference, member);
-    return firingStrengths(z, member).map((fired, k) => {
-      const weights = member.weights[k];
-      let line = weights[0];
-      for (let j = 0; j < z.length; j++) line += weights[j + 1] * reference[j];
-      const features = z.map((value, j) => weights[j + 1] * (value - reference[j]));
-      const strength = member.share * fired;
-      return [
-        strength * (member.mean + member.scale * line - model.rules_start),
-        ...features.map((part) => strength * member.scale * part),
-      ];
-    });
-  });
-  const column = (j) => parts.reduce((sum, part) => sum + part[j], 0);
-  const effects = effectsOf(model, row);
-  const together = model.pairs.map(([j, k]) => effects.together[`${j},${k}`]);
-  return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1) + effects.features[j]), together };
+  const found = possible(model, row).map((one) => ({ weight: one.weight, ...contributionsOf(model, one) }));
+  const mean = (name) => found[0][name].map((_, i) => found.reduce((sum, one) => sum + one.weight * one[name][i], 0));
+  return { start: model.start, firing: found.reduce((sum, one) => sum + one.weight * one.firing, 0),
+    strengths: mean("strengths"), features: mean("features"), together: mean("together") };
 }
 
-// Half the width of the jackknife interval of the chosen nominal coverage. Unknown inputs widen it by their deviation, as if it were that of an error.
+function contributionsOf(model, one) {
+  let firing = 0;
+  const strengths = [], features = model.features.map(() => 0);
+  for (const member of model.members) {
+    const reference = scaled(model.reference, member);
+    momentsOf(one, member).forEach(([fired, ...moved], k) => {
+      const weights = member.weights[k], strength = member.share * fired;
+      const line = reference.reduce((sum, value, j) => sum + weights[j + 1] * value, weights[0]);
+      strengths.push(strength);
+      firing += strength * (member.mean + member.scale * line - model.rules_start);
+      moved.forEach((value, j) => { features[j] += member.share * member.scale * weights[j + 1] * (value - fired * reference[j]); });
+    });
+  }
+  const effects = effectsOf(model, model.effect_members.map((member) => termsOfPossible(one, member)));
+  return { firing, strengths, features: features.map((part, j) => part + effects.features[j]),
+    together: model.pairs.map(([j, k]) => effects.together[`${j},${k}`]) };
+}
+
+// Half the width of the jackknife interval of the chosen nominal coverage. Unknown inputs widen it by their deviation.
 function halfWidth(model, coverage, inputs = 0) {
-  const half = model.interval.half_widths[coverage], typical = model.interval.deviation;
-  return Math.hypot(half, (typical > 0 ? half / typical : 1) * inputs);
+  return Math.hypot(model.interval.half_widths[coverage], model.interval.input_factors[coverage] * inputs);
 }

@@ -29,21 +29,32 @@ function inputOf(name, j) {
   const says = element("span", { class: "word", id: `word-${j}` });
   range.addEventListener("input", () => setValue(j, Number(range.value), range));
   number.addEventListener("input", () => { if (number.value !== "" && Number.isFinite(Number(number.value))) setValue(j, Number(number.value), number); });
-  return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range, ...switchOf(name, j));
+  return element("div", { class: "input" }, element("label", { for: `range-${j}` }, name, " ", says), number, range, ...switchOf(name, j, [j]));
 }
 
-// A switch that makes an input unknown, if the model knows how its inputs are distributed.
-function switchOf(name, j) {
+// A switch that makes an input unknown, with all of its features, if the model knows how its inputs are distributed.
+function switchOf(name, id, features) {
   if (!model.density) return [];
-  const box = element("input", { type: "checkbox", id: `unknown-${j}`, "aria-label": `${name} is unknown` });
-  box.addEventListener("input", () => { state.unknown[j] = box.checked; changed(); });
-  return [element("label", { class: "unknown", for: `unknown-${j}` }, box, " unknown")];
+  const box = element("input", { type: "checkbox", id: `unknown-${id}`, "aria-label": `${name} is unknown` });
+  box.addEventListener("input", () => {
+    features.forEach((j) => { state.unknown[j] = box.checked; });
+    const category = model.categories.find((entry) => features[0] in entry.features);
+    if (category && !box.checked) setLevel(category, likeliest(category, state.row));
+    changed();
+  });
+  return [element("label", { class: "unknown", for: `unknown-${id}` }, box, " unknown")];
 }
 
 // Unknown inputs are shown at what is expected of them, given the others.
 function completeRow() {
   const row = knownRow();
   if (row.includes(null)) conditional(model.density, row).means.forEach((value, j) => { if (state.unknown[j]) showValue(j, value); });
+  model.categories.forEach((category, number) => {
+    const unknown = Object.keys(category.features).some((j) => state.unknown[j]), select = byId(`level-${number}`);
+    select.disabled = unknown;
+    if (unknown) select.value = String(likeliest(category, state.row));
+    byId(`level-word-${number}`).textContent = unknown ? "unknown, likeliest is" : "";
+  });
   state.unknown.forEach((unknown, j) => {
     if (!byId(`range-${j}`)) return;
     for (const id of ["range", "number"]) byId(`${id}-${j}`).disabled = unknown;
@@ -69,10 +80,11 @@ function inputsOf(j) {
 
 // A category: one choice sets the indicators of all of its levels.
 function levelOf(category) {
-  const id = `level-${model.categories.indexOf(category)}`;
+  const number = model.categories.indexOf(category), id = `level-${number}`, features = Object.keys(category.features).map(Number);
   const select = element("select", { id, "aria-label": category.name }, ...category.levels.map((text, place) => element("option", { value: place }, text)));
   select.addEventListener("input", () => { setLevel(category, Number(select.value)); changed(); });
-  return element("div", { class: "input" }, element("label", { for: id }, category.name), select);
+  const says = element("span", { class: "word", id: `level-word-${number}` });
+  return element("div", { class: "input" }, element("label", { for: id }, category.name, " ", says), select, ...switchOf(category.name, id, features));
 }
 
 function setLevel(category, chosen) {
@@ -106,7 +118,10 @@ function useRow(row) {
     if (model.density) byId(`unknown-${j}`).checked = false;
     showValue(j, value);
   });
-  model.categories.forEach((category) => setLevel(category, likeliest(category, row)));
+  model.categories.forEach((category, number) => {
+    if (model.density) byId(`unknown-level-${number}`).checked = false;
+    setLevel(category, likeliest(category, row));
+  });
   changed();
 }
 
@@ -117,26 +132,36 @@ function drawPrediction() {
   byId("brief").textContent = `= ${readable(value)}`;
   byId("interval-text").textContent = ends === null ? "" : `interval (jackknife): ${readable(ends[0])} to ${readable(ends[1])}`;
   byId("fires").hidden = !model.members.length;
-  const fired = strengths(model, state.row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
+  const fired = strengths(model, row).map((strength, k) => ({ strength, k })).sort((a, b) => b.strength - a.strength).slice(0, 6);
   meters(byId("firing"), fired.filter(({ strength }) => strength >= 0.0005).map(({ strength, k }) => ({
     name: `Rule ${k + 1}`, value: strength, text: `${(100 * strength).toFixed(1)} %`, color: ruleColor(k) })));
-  drawContributions(learnt(model, row), value);
+  drawContributions(row, learnt(model, row), value);
 }
 
-function drawContributions(value, prediction) {
-  const parts = contributions(model, state.row);
+function drawContributions(row, value, prediction) {
+  const parts = contributions(model, row);
   const least = 1e-9 * (Math.abs(parts.start) + Math.abs(value));
   const signed = (part) => Math.abs(part) <= least ? "0" : (part < 0 ? "−" : "+") + readable(Math.abs(part));
-  const features = parts.features.map((part, j) => ({ name: model.features[j], value: part })).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const features = columnParts(parts.features).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const shown = features.slice(0, 10), rest = features.slice(10).reduce((sum, part) => sum + part.value, 0);
   const rows = [...(model.members.length ? [{ name: "which rules fire", value: parts.firing }] : []), ...shown];
   if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
   rows.push(...pairRows(parts.together));
-  if (state.unknown.includes(true)) rows.push({ name: "unknown inputs vary", value: value - learnt(model, state.row) });
   const bars = element("div");
   meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
   byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.learnt}`, readable(value), "total"),
     ...(prediction === value ? [] : [plainRow(`${model.target}, ${model.link.is_log ? `${readable(model.link.factor)} exp(${model.learnt})` : "held at its limit"}`, readable(prediction), "total")]));
+}
+
+// Contributions of columns: those of the levels of a category are one.
+function columnParts(features) {
+  const named = new Map();
+  features.forEach((part, j) => {
+    const name = model.categories.find((category) => j in category.features)?.name ?? model.features[j];
+    const shown = state.unknown[j] ? `${name} (unknown)` : name;
+    named.set(shown, (named.get(shown) ?? 0) + part);
+  });
+  return [...named].map(([name, value]) => ({ name, value }));
 }
 
 const MOST_PAIRS = 5;

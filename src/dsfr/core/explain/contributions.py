@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.explain.rule_base import RuleBase, scaled_rows
 from dsfr.core.explain.structure import Structure
+from dsfr.core.prediction.predictor import Predictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,8 @@ class Contributions:
     ``parts`` has one row per rule, one column for its firing and one per feature. With ``r`` the model's typical row,
     ``b`` a rule's slopes, ``s`` its strength and ``m`` the rules' mean output, a rule's parts are ``s (line(r) - m)``
     for its firing and ``s b_j (x_j - r_j)`` for every feature. Row sums are the contributions of rules. ``effects`` and
-    ``together`` are those of members that are sums of effects, relative to the typical row.
+    ``together`` are those of members that are sums of effects, relative to the typical row. Where values of the row are
+    missing or noisy, all of these are their expectations: ``E s`` and ``b_j (E[s x_j] - r_j E s)``.
     """
 
     start: float
@@ -26,7 +29,7 @@ class Contributions:
     reference: Array
     """The typical row ``r``."""
     strengths: Array
-    """Firing strength of each rule, (k,), sums to the share of the rules in the prediction."""
+    """Firing strength of each rule, or its expectation, (k,), sums to the share of the rules in the prediction."""
     parts: Array
     """Shape (k, 1 + d)."""
     effect_share: float
@@ -61,30 +64,52 @@ class Contributions:
         return total
 
 
-def contributions(structure: Structure, x: Array) -> Contributions:
-    """Decompose the prediction of one row ``x``, shape (d,)."""
+def average(found: Sequence[Contributions], weights: Array) -> Contributions:
+    """Contributions to an average of predictions, of weights that sum to 1."""
+    if len(found) == 1:
+        return found[0]
+    arrays = ([own.strengths, own.parts, own.effects, own.together] for own in found)
+    strengths, parts, effects, together = (np.tensordot(weights, own, 1) for own in zip(*arrays, strict=True))
+    return replace(found[0], strengths=strengths, parts=parts, effects=effects, together=together)
+
+
+def contributions(structure: Structure, x: Array, deviations: Array | None = None) -> Contributions:
+    """Decompose the prediction of one row ``x``, shape (d,), or the expected one with deviations of its values."""
     reference, effects = structure.typical_row, structure.effects
-    strengths, parts = _rule_parts(structure.rules, x, reference)
+    strengths, parts = _parts_of_base(structure.rules, x, deviations, reference)
     if effects is None:
         share, pairs, singles, together = 0.0, np.empty((0, 2), dtype=np.int64), np.zeros(len(x)), np.empty(0)
     else:
         share, pairs = effects.share, effects.pairs
-        singles, together = (found[0] for found in effects.parts(x[None], structure.origins))
+        noise = None if deviations is None else deviations[None]
+        singles, together = (found[0] for found in effects.parts(x[None], structure.origins, noise))
     return Contributions(structure.start, reference, strengths, parts, share, singles, pairs, together)
 
 
-def _rule_parts(base: RuleBase | None, x: Array, reference: Array) -> tuple[Array, Array]:
+def _parts_of_base(base: RuleBase | None, x: Array, deviations: Array | None, reference: Array) -> tuple[Array, Array]:
     """Strengths and parts of all rules."""
     if base is None:
         return np.empty(0), np.empty((0, len(x) + 1))
     mean, strengths, parts = base.mean_output, [], []
     for member in base.members:
         predictor = member.predictor
-        z, r = scaled_rows(np.stack([x, reference]), predictor)
-        fired = member.share * predictor.basis.rules.strengths(z[None])[0]
-        consequents = predictor.target_scale * predictor.weights.reshape(len(fired), -1)
-        at_reference = predictor.target_mean + consequents[:, 0] + consequents[:, 1:] @ r
-        moved = consequents[:, 1:] * (z - r)
-        parts.append(fired[:, None] * np.column_stack([at_reference - mean, moved]))
-        strengths.append(fired)
+        r = scaled_rows(reference[None], predictor)[0]
+        lines = predictor.target_scale * predictor.weights.reshape(predictor.basis.n_rules, -1)
+        lines[:, 0] += predictor.target_mean - mean
+        fired, own = parts_of_rules(predictor, lines, x, deviations, r)
+        strengths.append(member.share * fired)
+        parts.append(member.share * own)
     return np.concatenate(strengths), np.concatenate(parts)
+
+
+def parts_of_rules(
+    predictor: Predictor, lines: Array, x: Array, deviations: Array | None, reference: Array
+) -> tuple[Array, Array]:
+    """Strengths, (k,), and parts, (k, 1 + d), of the rules of a predictor for one row, about a scaled reference.
+
+    ``lines`` are constants and slopes of the rules, less what the parts start from; shape (k, 1 + d).
+    """
+    H = predictor.features(x[None], None if deviations is None else deviations[None]).reshape(lines.shape)
+    fired, moved = H[:, 0], H[:, 1:] - H[:, :1] * reference
+    at_reference = lines[:, 0] + lines[:, 1:] @ reference
+    return fired, np.column_stack([fired * at_reference, lines[:, 1:] * moved])

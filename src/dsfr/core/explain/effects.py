@@ -14,6 +14,7 @@ import numpy as np
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.explain.rule_base import N_SYNTHETIC, domain_of, scaled_rows
 from dsfr.core.features.effects import FARTHEST, Effects
+from dsfr.core.features.expectation import expected_terms
 from dsfr.core.prediction.mixture import Member
 
 
@@ -58,9 +59,9 @@ class EffectBase:
         rows = first.basis.typical_rows(N_SYNTHETIC, None, np.random.default_rng(0))
         return domain_of(first).clip(first.ranges.midpoints + first.ranges.half_widths * rows)
 
-    def terms(self, X: Array) -> list[Array]:
-        """Terms of every member on rows; each of shape (n, d, 1 + r)."""
-        return [_basis(member).terms(scaled_rows(X, member.predictor)) for member in self.members]
+    def terms(self, X: Array, deviations: Array | None = None) -> list[Array]:
+        """Terms of every member on rows, expected ones with deviations of their values; each of shape (n, d, 1 + r)."""
+        return [_terms(member, X, deviations) for member in self.members]
 
     def mean_terms(self, X: Array) -> list[Array]:
         """Means of the terms over rows: effects about these have mean 0; each of shape (d, 1 + r)."""
@@ -70,14 +71,15 @@ class EffectBase:
         """Weighted output of all members where the terms are at their origins."""
         return float(sum(_constant(member, origin) for member, origin in zip(self.members, origins, strict=True)))
 
-    def parts(self, X: Array, origins: Sequence[Array]) -> tuple[Array, Array]:
+    def parts(self, X: Array, origins: Sequence[Array], deviations: Array | None = None) -> tuple[Array, Array]:
         """Effects of every feature, (n, d), and of every pair together, (n, q), about the origins of the terms.
 
-        With `constant` they sum to the members' weighted outputs.
+        With `constant` they sum to the members' weighted outputs. With deviations of the values of the rows they are
+        expectations; those of a product are products of expectations, since its features differ.
         """
         pairs = self.pairs
         singles, together = np.zeros(X.shape), np.zeros((len(X), len(pairs)))
-        for member, terms, origin in zip(self.members, self.terms(X), origins, strict=True):
+        for member, terms, origin in zip(self.members, self.terms(X, deviations), origins, strict=True):
             basis, unit = _basis(member), member.share * member.predictor.target_scale
             moved = terms - origin
             singles += unit * np.einsum("ndt,dt->nd", moved, _coefficients(member, origin))
@@ -112,6 +114,13 @@ def _basis(member: Member) -> Effects:
     basis = member.predictor.basis
     assert isinstance(basis, Effects)
     return basis
+
+
+def _terms(member: Member, X: Array, deviations: Array | None) -> Array:
+    z = scaled_rows(X, member.predictor)
+    if deviations is None:
+        return _basis(member).terms(z)
+    return expected_terms(_basis(member), z, deviations / member.predictor.ranges.half_widths)
 
 
 def _data_knots(member: Member) -> Array:

@@ -32,7 +32,7 @@ def expected_features(basis: AnyBasis, X: Array, deviations: Array) -> Array:
     if isinstance(basis, Rules) and takes_unknown(basis):
         return _gaussian_rules(basis, X, deviations)
     if isinstance(basis, Effects):
-        return basis.features_of_terms(_expected_terms(basis, X, deviations))
+        return basis.features_of_terms(expected_terms(basis, X, deviations))
     if isinstance(basis, LinguisticRules):
         return _linguistic_rules(basis, X, deviations)
     return _second_order(basis, X, deviations)
@@ -95,7 +95,7 @@ def _gaussian_rules(rules: Rules, X: Array, deviations: Array) -> Array:
     return H.reshape(n_rows, -1)
 
 
-def _expected_terms(effects: Effects, X: Array, deviations: Array) -> Array:
+def expected_terms(effects: Effects, X: Array, deviations: Array) -> Array:
     """Expected line and curves of every feature; shape (n, d, 1 + r)."""
     terms = np.empty((*X.shape, effects.curves.shape[2] + 1))
     rise = expected_ramp(X, deviations, -FARTHEST, FARTHEST)

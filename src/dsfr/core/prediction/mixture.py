@@ -9,10 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
+from scipy.special import ndtri
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.density import RowDensity
 from dsfr.core.features.expectation import takes_unknown
+from dsfr.core.prediction.levels import Categories
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
 from dsfr.core.prediction.predictor import Predictor
@@ -109,6 +111,15 @@ class Scores:
         spread = float(weights @ (squares - mean) ** 2) / max(float(self.counts[-1]) - 1.0, 1.0)
         return largest * float(np.sqrt(spread / mean)) / 2.0 if mean > 0.0 else 0.0
 
+    def input_factor(self, coverage: float) -> float:
+        """By how many deviations of the inputs the interval of a typical row grows, in squares.
+
+        As many as of errors, if these are in proportion to deviations; else as many as a normal distribution has.
+        """
+        if self.typical_deviation > 0.0:
+            return self.half_width(coverage) / self.typical_deviation
+        return float(ndtri((1.0 + coverage) / 2.0))
+
     def _rank(self, coverage: float) -> float:
         """Rank, among the sorted errors, of the one that is the half width: ``ceil(coverage (n + 1))``."""
         return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
@@ -141,6 +152,8 @@ class Mixture:
     """From the average of the members to the target."""
     density: RowDensity | None = None
     """Distribution of the rows, by which missing and noisy values are completed."""
+    categories: Categories = ()
+    """Features that indicate the levels of one category each: a missing level is one of them, and nothing between."""
 
     @classmethod
     def of(cls, predictor: Predictor) -> Mixture:
@@ -168,7 +181,7 @@ class Mixture:
         exact = np.delete(np.arange(len(X)), noisy)
         values[exact] = self._exact_values(X[exact], fast=fast)
         for where, rows in self._noisy_blocks(X, noise, noisy):
-            values[where] = self._expected(rows)
+            values[where] = rows.mean(self._expected(rows))
         return values
 
     def interval(self, X: Array, coverage: float, noise: Array | None = None) -> tuple[Array, Array]:
@@ -190,10 +203,7 @@ class Mixture:
         half, typical = self.scores.half_width(coverage), self.scores.typical_deviation
         if typical > 0.0:
             return half / typical * self.value_deviations(X, noise)
-        inputs = self.deviation_parts(X, noise).inputs
-        # A model that makes no errors leaves the inputs alone to be wrong about.
-        widths = half / self.scores.deviation if self.scores.deviation > 0.0 else 1.0
-        return np.hypot(half, widths * inputs)
+        return np.hypot(half, self.scores.input_factor(coverage) * self.deviation_parts(X, noise).inputs)
 
     def in_domain(self, X: Array) -> npt.NDArray[np.bool_]:
         """Whether every known value of a row lies where the model follows it; beyond, it counts as at the end; (n,).
@@ -252,8 +262,10 @@ class Mixture:
         if len(noisy) and self.density is None and not np.isfinite(X).all():
             raise ValueError(WITHOUT_DENSITY)
         for where, rows in self._noisy_blocks(X, noise, noisy):
-            found[:2, where] = self._observation_deviations(rows.means, rows.deviations)
-            found[2, where] = self._input_deviations(rows)
+            for place, own in enumerate(self._observation_deviations(rows.means, rows.deviations)):
+                unit = self.strongest.target_scale
+                found[place, where] = unit * np.sqrt(rows.mean((own / unit) ** 2))
+            found[2, where] = self.input_deviations(rows)
         return found
 
     def completed(self, X: Array) -> Array:
@@ -270,13 +282,18 @@ class Mixture:
             raise ValueError(WITHOUT_DENSITY)
         return self.density.expected(X)
 
+    def uncertain_row(self, x: Array, noise: Array) -> NoisyRows | None:
+        """Distribution of the true values of one row, with deviations of its noise; None if all are exact."""
+        X, given = x[None], noise[None]
+        return next((rows for _, rows in self._noisy_blocks(X, given, noisy_rows(X, given))), None)
+
     def _noisy_blocks(self, X: Array, noise: Array | None, noisy: IntArray) -> Iterator[tuple[IntArray, NoisyRows]]:
         """Rows that are missing values or have noise, block by block, with their numbers."""
         bases = [member.predictor.basis for member in self.members]
         if self.density is None and np.isnan(X).any() and not all(map(takes_unknown, bases)):
             raise ValueError(WITHOUT_DENSITY)
         amount = np.zeros((len(noisy), X.shape[1])) if noise is None else noise[noisy]
-        for block, rows in noisy_blocks(self.density, X[noisy], amount):
+        for block, rows in noisy_blocks(self.density, self.categories, X[noisy], amount):
             yield noisy[block], rows
 
     def _exact_values(self, X: Array, *, fast: bool | None = None) -> Array:
@@ -315,7 +332,7 @@ class Mixture:
         total = unit * np.sqrt(np.maximum(square - mean**2, 0.0))
         return total, np.full(len(X), unit * np.sqrt(noises))
 
-    def _input_deviations(self, rows: NoisyRows) -> Array:
+    def input_deviations(self, rows: NoisyRows) -> Array:
         """Deviation of the prediction over the distribution of the inputs; (n,).
 
         For steps of one deviation along independent directions, the squares of half the first differences and twice
@@ -328,4 +345,4 @@ class Mixture:
             above, below = (self._exact_values(rows.means + sign * step) / unit for sign in (1.0, -1.0))
             first, second = (above - below) / 2.0, (above + below) / 2.0 - middle
             variance += first**2 + 2.0 * second**2
-        return unit * np.sqrt(variance)
+        return unit * np.sqrt(rows.variance(middle, variance))
