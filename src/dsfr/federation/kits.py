@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,8 @@ def authority_fingerprint(path: Path) -> str:
 
 def request(folder: Path, project: str, name: str, organisation: str, kind: str, port: int | None = None) -> Path:
     """Make a key, which stays in ``folder``, and a request for a certificate; the file to send to the project."""
+    if not re.fullmatch(r"\w+", organisation, re.ASCII):
+        raise ValueError(f"organisation={organisation!r} must be of letters, digits and underscores")
     participant: dict[str, Any] = {"name": name, "org": organisation, **KINDS[kind]}
     if kind == "coordinator":
         participant |= {"fed_learn_port": port, "admin_port": port}
