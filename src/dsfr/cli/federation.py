@@ -80,13 +80,14 @@ def join(signed: Path, request_folder: Path, fingerprint: str, output: Path) -> 
 @click.option("--roster", required=True, type=FILE, help="Names and fingerprints of all owners (TOML).")
 def coordinator(kit: Path, roster: Path) -> None:
     """Run the coordinator, until Ctrl-C."""
+    from dsfr.federation.copies import CopyWatch
     from dsfr.federation.kits import run_daemon
     from dsfr.federation.nvflare_components import ROSTER
     from dsfr.federation.roster import Roster
 
     Roster.read(roster)
     (kit / "local" / ROSTER).write_bytes(roster.read_bytes())
-    raise SystemExit(run_daemon(kit))
+    raise SystemExit(run_daemon(kit, CopyWatch(kit, lambda text: click.echo(f"WARNING: {text}", err=True)).see))
 
 
 @federation.command()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dsfr.engines import EngineError, RefusedError
+from dsfr.federation.copies import refuse_copied
 from dsfr.federation.engine import Replies, raising
 from dsfr.federation.fit import federated_check, federated_fit
 from dsfr.federation.owner_site import OwnerSite
@@ -97,8 +98,9 @@ class FitController(Controller):  # type: ignore[misc]
         fl_ctx.get_engine().register_app_command(PROGRESS, lambda *_: self._progress.as_dict())
         try:
             roster = Roster.read(kit / "local" / ROSTER)
-            self._wait_for_owners(roster, abort_signal, fl_ctx)
             names, run = sorted(roster.fingerprints), fl_ctx.get_job_id()
+            refuse_copied(kit, names)
+            self._wait_for_owners(roster, abort_signal, fl_ctx)
             with ThreadPoolExecutor(len(names)) as threads:
                 replies = self._replies(names, threads, abort_signal, fl_ctx)
                 if self._is_check:
