@@ -1,6 +1,6 @@
 """The command line: commands read, call, write and print; each imports only what it needs."""
 
-from dsfr.cli import demo, explaining, federation, paper, planning, predicting, reporting, training
+from dsfr.cli import demo, explaining, federated, federation, paper, planning, predicting, reporting, training
 from dsfr.cli.group import main
 from dsfr.cli.training import METHOD_NAMES
 
@@ -8,6 +8,7 @@ __all__ = [
     "METHOD_NAMES",
     "demo",
     "explaining",
+    "federated",
     "federation",
     "main",
     "paper",

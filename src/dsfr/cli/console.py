@@ -103,14 +103,14 @@ class FitWatch:
 @contextmanager
 def watch_rounds() -> Iterator[FitWatch]:
     """Callbacks that show the latest round; silent if standard error is no terminal."""
-    with _spinner("reading") as show:
+    with spinner("reading") as show:
         yield FitWatch(show)
 
 
 @contextmanager
 def watch_rows(what: str) -> Iterator[Callable[[int], None]]:
     """A callback that counts rows and shows rows per second; silent if standard error is no terminal."""
-    with _spinner(what) as show:
+    with spinner(what) as show:
         total, started = 0, time.monotonic()
 
         def on_rows(n_rows: int) -> None:
@@ -122,7 +122,8 @@ def watch_rows(what: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def _spinner(text: str) -> Iterator[Callable[[str], None]]:
+def spinner(text: str) -> Iterator[Callable[[str], None]]:
+    """A function that shows one line of text; silent if standard error is no terminal."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -173,7 +174,7 @@ def sparkline(values: Sequence[float], width: int = 24) -> str:
 @contextmanager
 def working(description: str) -> Iterator[None]:
     """A spinner during work of unknown length; silent if standard error is no terminal."""
-    with _spinner(description):
+    with spinner(description):
         yield
 
 

@@ -48,6 +48,9 @@ class Policy(Component):
         something as well. Only owners that keep a journal can count them.
     max_fits : int, default=20
         Most fits on the same rows. Only owners that keep a journal can count them.
+    max_checks : int, default=5
+        Most checks of different declared ranges against the same rows: each answers with yes or no for every column,
+        and bisection would find extremes. Only owners that keep a journal can count them.
     columns : tuple of str, default=None
         Columns that may be used; None: all of the table.
     """
@@ -67,6 +70,7 @@ class Policy(Component):
     max_rounds: int = parameter(1000, count(1, "a whole number >= 1"))
     max_refusals: int = parameter(40, count(1, "a whole number >= 1"))
     max_fits: int = parameter(20, count(1, "a whole number >= 1"))
+    max_checks: int = parameter(5, count(0, "a whole number >= 0; with 0 no check is answered"))
     columns: tuple[str, ...] | None = parameter(None, _COLUMNS)
 
     def looser_than(self, other: Policy) -> list[str]:

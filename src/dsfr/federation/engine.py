@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dsfr.engines import BaseEngine, EngineError
+from dsfr.engines import BaseEngine, EngineError, RefusedError
 from dsfr.engines.ledger import RoundTraffic
 from dsfr.engines.reduction import reduce_round
 from dsfr.federation.messages import LOAD, SAVE, Message, unsealed
@@ -16,6 +16,28 @@ from dsfr.storage.bundles import Bundle, from_bytes, payload_bytes
 
 Ask: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
 """Sends bytes to every owner; their answers by name. Raises an EngineError that names who refused or did not answer."""
+
+
+Replies: TypeAlias = Callable[[bytes], Mapping[str, bytes | EngineError]]
+"""Sends bytes to every owner; answers and refusals by name, without those that did not answer."""
+
+
+def raising(replies: Replies) -> Ask:
+    """Asks all owners, and raises the first refusal once all have answered."""
+
+    def ask(data: bytes) -> dict[str, bytes]:
+        answers: dict[str, bytes] = {}
+        refusals: list[EngineError] = []
+        for name, reply in replies(data).items():
+            if isinstance(reply, bytes):
+                answers[name] = reply
+            else:
+                refusals.append(reply)
+        for refusal in sorted(refusals, key=lambda error: isinstance(error, RefusedError)):
+            raise refusal  # one that ends the fit before one that asks for less
+        return answers
+
+    return ask
 
 
 class FederationEngine(BaseEngine):
@@ -44,7 +66,7 @@ class FederationEngine(BaseEngine):
 
     def _run_round(self, task: str, verb: str, broadcast: Bundle) -> list[Bundle]:
         found = self._answers(task, broadcast, self._about if self._number == 0 else {})
-        contributions = [_contribution(name, found[name]) for name in self.agents]
+        contributions = [read_answer(name, found[name]) for name in self.agents]
         sent = np.array([payload_bytes(part) for part in contributions], dtype=np.int64)
         received = np.full(self.n_agents, payload_bytes(broadcast), dtype=np.int64)
         self.ledger.entry(task, verb).count_rounds(RoundTraffic.to_coordinator(received, sent))
@@ -72,7 +94,14 @@ class FederationEngine(BaseEngine):
         self._answers(LOAD, {}, {"number": _number(path_of(self.agents[0]))})
 
 
-def _contribution(name: str, data: bytes) -> Bundle:
+def read_answer(name: str, data: bytes) -> Bundle:
+    """The arrays of an owner's answer.
+
+    Raises
+    ------
+    EngineError
+        If it is something else.
+    """
     try:
         return from_bytes(unsealed(data))
     except ValueError as error:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dsfr.disclosure import Policy, protect
+from dsfr.engines import EngineError
 from dsfr.engines.checkpoint.engine import with_checkpoint
-from dsfr.federation.engine import Ask, FederationEngine
+from dsfr.federation.engine import Ask, FederationEngine, Replies, read_answer
+from dsfr.federation.messages import CHECK, Message
 from dsfr.federation.owner_site import plan_digest
 from dsfr.federation.roster import Roster
 from dsfr.io.agent_files import Columns
@@ -22,12 +24,16 @@ SAVE_EVERY = 10
 """Rounds between two snapshots of the owners' memories; later rounds run again if a fit is resumed."""
 
 
-def fit_plan(options: FitOptions, features: tuple[str, ...], ranges: RangeScaling) -> dict[str, Any]:
+def fit_plan(
+    options: FitOptions, features: tuple[str, ...], ranges: RangeScaling, units: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """All that a fit asks for, as owners are told before they agree to it."""
     columns = declared_columns(options, features)
     chosen = {name: value for name, value in asdict(options).items() if value not in (None, ())}
     declared = {"lower": list(ranges.lower), "upper": list(ranges.upper), "target_range": list(ranges.target_range)}
-    return {"columns": columns.to_json(), "options": chosen, "ranges": declared}
+    plan = {"columns": columns.to_json(), "options": chosen, "ranges": declared}
+    used = {name: unit for name, unit in (units or {}).items() if name in (*features, options.target)}
+    return plan | ({"units": used} if used else {})
 
 
 def declared_columns(options: FitOptions, features: tuple[str, ...]) -> Columns:
@@ -50,6 +56,22 @@ def declared_columns(options: FitOptions, features: tuple[str, ...]) -> Columns:
         decimal=options.decimal or ".",
         categories=categories,
     )
+
+
+def federated_check(plan: Mapping[str, Any], replies: Replies, run: str) -> dict[str, list[int] | str]:
+    """By owner: its answers to the questions about a table of this plan, or why there are none."""
+    found = replies(Message(run, 1, CHECK, {}, plan).to_bytes())
+    return {name: _answers(name, reply) for name, reply in found.items()}
+
+
+def _answers(name: str, reply: bytes | EngineError) -> list[int] | str:
+    try:
+        if isinstance(reply, EngineError):
+            raise reply
+        answers = read_answer(name, reply).get("answers")
+    except EngineError as error:
+        return str(error)
+    return "no answers" if answers is None else [int(answer) for answer in answers.ravel()]
 
 
 def federated_fit(plan: Mapping[str, Any], roster: Roster, ask: Ask, run: str, checkpoints: Path) -> Model:

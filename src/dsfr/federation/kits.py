@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -69,6 +72,8 @@ def authority_fingerprint(path: Path) -> str:
 
 def request(folder: Path, project: str, name: str, organisation: str, kind: str, port: int | None = None) -> Path:
     """Make a key, which stays in ``folder``, and a request for a certificate; the file to send to the project."""
+    if not re.fullmatch(r"\w+", organisation, re.ASCII):
+        raise ValueError(f"organisation={organisation!r} must be of letters, digits and underscores")
     participant: dict[str, Any] = {"name": name, "org": organisation, **KINDS[kind]}
     if kind == "coordinator":
         participant |= {"fed_learn_port": port, "admin_port": port}
@@ -170,11 +175,19 @@ def daemon_command(kit: Path) -> list[str]:
     return [*run, "--set", *settings]
 
 
-def run_daemon(kit: Path) -> int:
-    """Run a kit's server or client until it ends or is interrupted; nothing of it stays behind."""
+def run_daemon(kit: Path, see: Callable[[str], None] | None = None) -> int:
+    """Run a kit's server or client until it ends or is interrupted; nothing of it stays behind.
+
+    ``see`` is called with every line that it writes.
+    """
     os.umask(0o077)
     lock = used_by_one(kit)
-    process = subprocess.Popen(daemon_command(kit), cwd=kit, start_new_session=True)
+    shown: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if see else {}
+    process = subprocess.Popen(
+        daemon_command(kit), cwd=kit, start_new_session=True, text=True, errors="replace", **shown
+    )
+    if see is not None:
+        threading.Thread(target=_pass_on, args=(process.stdout, see), daemon=True).start()
     try:
         return process.wait()
     except KeyboardInterrupt:
@@ -184,13 +197,20 @@ def run_daemon(kit: Path) -> int:
         del lock
 
 
+def _pass_on(lines: Iterable[str], see: Callable[[str], None]) -> None:
+    for line in lines:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        see(line)
+
+
 def used_by_one(kit: Path) -> FileLock:
     """A lock of a kit: NVFlare lets a second login with the same kit end the first without a word.
 
     Raises
     ------
     ValueError
-        If another process uses it. A copy of the kit is not noticed.
+        If another process uses it. Copies on other machines are noticed by the coordinator (`copies`).
     """
     lock = FileLock(kit / "local" / "lock")
     if not lock.acquired:

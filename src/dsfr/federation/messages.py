@@ -12,6 +12,8 @@ from dsfr.storage.bundles import MAX_BYTES, MAX_HEADER_BYTES, Bundle, from_bytes
 
 SAVE, LOAD = "save_memory", "load_memory"
 """Requests about an owner's own memory, for a fit that can be resumed."""
+CHECK = "check_table"
+"""The request for yes and no about an owner's table, before any fit."""
 MOST_ROUNDS = 10**9
 
 

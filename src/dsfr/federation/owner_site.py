@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dsfr.disclosure import Policy, PolicyError, protected_tasks
 from dsfr.disclosure.owner import DECLARE, STATE
 from dsfr.engines import EngineError
 from dsfr.engines.agent import Agent
 from dsfr.engines.checkpoint.memory import read_memory, write_memory
+from dsfr.federation.check import Expected, check_table
 from dsfr.federation.journal import AuditJournal
-from dsfr.federation.messages import LOAD, SAVE, Message, sealed
+from dsfr.federation.messages import CHECK, LOAD, SAVE, Message, sealed
 from dsfr.federation.roster import Roster, SiteIdentity
-from dsfr.io.agent_files import Columns, read_shard
+from dsfr.io.agent_files import read_shard
+from dsfr.io.columns import TableError
 from dsfr.storage.atomic import replacing
 from dsfr.storage.bundles import Bundle, payload_bytes, to_bytes
 from dsfr.training import TASKS
@@ -38,6 +42,8 @@ class SiteConfiguration:
     roster: str
     policy: str | None = None
     standing_consent: bool = False
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Units of the table by column."""
 
     @classmethod
     def read(cls, kit: Path) -> SiteConfiguration:
@@ -89,12 +95,24 @@ class OwnerSite:
         except (EngineError, ValueError, OSError) as error:
             self._refused += 1
             self.journal.append("refused", run=self._run, reason=str(error)[:500])
-            kind = error if isinstance(error, EngineError) else EngineError(f"agent {self.name!r}: {error}")
-            raise kind from None
+            raise self._told(error) from None
         self._answered = data, answer
         return answer
 
+    def _told(self, error: Exception) -> EngineError:
+        """What the coordinator hears of an error: of the table and files neither names nor values."""
+        if isinstance(error, EngineError):
+            return error
+        if isinstance(error, TableError | OSError):
+            return EngineError(
+                f"agent {self.name!r}: its table does not fit the plan, or cannot be read. Its journal says why, and "
+                "`dsfr federation check` with the kit of a lead what does not fit"
+            )
+        return EngineError(f"agent {self.name!r}: {error}")
+
     def _checked_answer(self, message: Message) -> Bundle:
+        if message.task == CHECK:
+            return self._check(message.about)
         if message.task == STATE and message.run != self._run:
             self._begin(message)
         if message.run != self._run or self._agent is None:
@@ -127,13 +145,35 @@ class OwnerSite:
             if asked is None or asked.tolist() != list(self._ranges[planned]):
                 raise PolicyError(f"{name!r} has other ranges than the plan of the fit, which declares {planned!r}")
 
+    def _check(self, plan: Mapping[str, Any]) -> Bundle:
+        """Yes and no about the own table; plans that differ in their table are counted, because ranges can bisect."""
+        expected, path = Expected.of(plan), Path(self._configuration.data)
+        self._check_target(expected)
+        about = _digest({name: plan[name] for name in ("columns", "ranges")})[:16]
+        checked = [entry for entry in self.journal.entries() if entry["event"] == "checked"]
+        seen = {entry["table"] for entry in checked if entry["data"] == str(path)}
+        if about not in seen and len(seen) >= self._policy.max_checks:
+            raise PolicyError(
+                f"policy rule 'checks': {len(seen)} checks of {path.name} with other columns or ranges, and max_checks "
+                f"is {self._policy.max_checks}: agree on ranges out of band"
+            )
+        answers = check_table(path, expected, self._policy, self._configuration.units)
+        self.journal.append("checked", table=about, data=str(path), answers=answers)
+        return {"answers": np.asarray(answers, dtype=np.int64)}
+
+    def _check_target(self, expected: Expected) -> None:
+        """Refuse another target than this owner has agreed to."""
+        target = expected.columns.target
+        if target != self._configuration.target:
+            raise PolicyError(f"the target {target!r} is not {self._configuration.target!r}, as agreed here")
+
     def _begin(self, message: Message) -> None:
         """Admit a fit: its columns, the consent to it, and the number of fits before it."""
         about = message.about
-        columns = Columns.from_json(str(about["columns"]))
-        if columns.target != self._configuration.target:
-            raise PolicyError(f"the target {columns.target!r} is not {self._configuration.target!r}, as agreed here")
-        self._policy.check_columns(columns.features)
+        expected = Expected.of(about)
+        self._check_target(expected)
+        expected.check_units(self._configuration.units)
+        self._policy.check_columns(expected.columns.features)
         self._fit = plan_digest(about)
         self._check_consent(about)
         path = Path(self._configuration.data)
@@ -142,7 +182,7 @@ class OwnerSite:
             raise PolicyError(
                 f"policy rule 'fits': {fits} fits on {path.name}, and max_fits is {self._policy.max_fits}"
             )
-        shard = read_shard(self.name, path, columns)
+        shard = read_shard(self.name, path, expected.columns)
         self.journal.append(
             "fit", run=message.run, plan=self._fit, data=str(path), policy=_digest(asdict(self._policy))
         )

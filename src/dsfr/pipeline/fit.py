@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from dsfr.pipeline.engines import EngineOptions, FileAgents, open_engine, read_p
 from dsfr.pipeline.left_out import LeftOut, without_unlabeled
 from dsfr.pipeline.options import FitOptions, declare_ranges, keep_to_sums, make_estimator
 from dsfr.pipeline.processes import Processes
-from dsfr.training import RangeScaling
+from dsfr.pipeline.ranges import read_ranges
 from dsfr.training.fit_report import FitReport
 
 OnRound: TypeAlias = Callable[[RoundInfo], None]
@@ -96,30 +95,6 @@ def _declare_ranges(estimator: Any, options: FitOptions, schema: Schema) -> None
     """Give the estimator the ranges of a file, if the options name one."""
     if options.ranges is not None:
         declare_ranges(estimator, read_ranges(options.ranges, schema, options.target))
-
-
-def read_ranges(path: str | Path, schema: Schema, target: str) -> RangeScaling:
-    """Declared ranges: a TOML file with the lowest and the highest value of every column and of the target, by name.
-
-    Categories have none: their indicators lie between 0 and 1.
-
-    Raises
-    ------
-    TableError
-        If the file is not TOML, or a column has no two numbers in it.
-    """
-    try:
-        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TableError(f"ranges {path} are not TOML: {error}") from None
-    numbers = [column.name for column in schema.columns if column.levels is None]
-    for name in (*numbers, target):
-        ends = found.get(name)
-        if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, int | float) for end in ends):
-            raise TableError(f"ranges {path}: column {name!r} needs a line such as {name} = [0.0, 100.0]")
-    ranges = [found[column.name] if level is None else [0.0, 1.0] for _, column, level in schema.features]
-    low, high = zip(*ranges, strict=True)
-    return RangeScaling(lower=low, upper=high, target_range=found[target])
 
 
 def describe_table(data: str | Path, options: FitOptions) -> Scan:
