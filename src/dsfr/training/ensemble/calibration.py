@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.prediction.link import reach_of
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.sampling import sample_share, sampled
@@ -137,17 +138,23 @@ def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 def calibrate(
     engine: Engine, population: Population, bases: Sequence[Base], weighed: Weighed, *, sure: bool
 ) -> Mixture:
-    """The mixture of rule bases; with ``sure``, also what tells how sure it is."""
-    shares = weighed.shares
-    members = tuple(
-        Member(predictor_of(base, population), float(share), _posterior(base, population) if sure else None)
-        for base, share in zip(bases, shares, strict=True)
-    )
+    """The mixture of rule bases; with ``sure``, also what tells how sure it is.
+
+    A model with small errors follows features farther, as it does the target: see `reach_of`.
+    """
+    shares, deviation = weighed.shares, population.target.deviation
     if not sure:
-        return Mixture(members)
+        return Mixture(tuple(_members(bases, population, shares, sure=False)))
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
-    scores = in_units(counted_scores(engine, largest), population.target.deviation)
-    return Mixture(members, replace(scores, thresholds=weighed.optimism * scores.thresholds))
+    scores = in_units(counted_scores(engine, largest), deviation)
+    scores = replace(scores, thresholds=weighed.optimism * scores.thresholds)
+    followed = replace(population, limits=population.followed(reach_of(scores.deviation, deviation)))
+    return Mixture(tuple(_members(bases, followed, shares, sure=True)), scores)
+
+
+def _members(bases: Sequence[Base], population: Population, shares: Array, *, sure: bool) -> Iterator[Member]:
+    for base, share in zip(bases, shares.tolist(), strict=True):
+        yield Member(predictor_of(base, population), share, _posterior(base, population) if sure else None)
 
 
 def counted_scores(engine: Engine, largest: float) -> Scores:

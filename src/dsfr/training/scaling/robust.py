@@ -121,12 +121,13 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False) -> P
     limits, target, units = _find_limits(engine, look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("moments_within_limits", message), limits, units)
-    odd, ends = _odd_target(target, look), look.target_ends
+    odd, ends, farthest = _odd_target(target, look), look.target_ends, _slackened(look.ranges)
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
-    return replace(population, limits=limits, target_limits=target, odd_target=odd, target_ends=ends)
+    population = replace(population, limits=limits, farthest=farthest, target_limits=target)
+    return replace(population, odd_target=odd, target_ends=ends)
 
 
 def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]:
@@ -156,11 +157,16 @@ def _feature_limits(quantiles: Array, ranges: Ranges) -> tuple[Ranges, Array]:
     with np.errstate(over="ignore"):
         reach = BEYOND * (quantiles[1] - quantiles[0])
         low, high = quantiles[0] - reach, quantiles[1] + reach
+    farthest = _slackened(ranges)
+    low, high = np.maximum(low, farthest.low), np.minimum(high, farthest.high)
+    return Ranges(np.where(is_rare, ranges.low, low), np.where(is_rare, ranges.high, high)), is_rare
+
+
+def _slackened(ranges: Ranges) -> Ranges:
+    """Ranges of all rows and a little beyond."""
     largest = np.finfo(np.float64).max / 2.0
     slack = 2.0 * UNSEEN * np.minimum(ranges.half_widths, largest)
-    low = np.maximum(low, np.maximum(ranges.low, -largest) - slack)
-    high = np.minimum(high, np.minimum(ranges.high, largest) + slack)
-    return Ranges(np.where(is_rare, ranges.low, low), np.where(is_rare, ranges.high, high)), is_rare
+    return Ranges(np.maximum(ranges.low, -largest) - slack, np.minimum(ranges.high, largest) + slack)
 
 
 def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array:

@@ -64,6 +64,8 @@ class Population:
     """Number of labels, whatever they weigh; the moments of the target count each as often as its weight says."""
     limits: Ranges | None = None
     """Beyond these, features count as lying at their end."""
+    farthest: Ranges | None = None
+    """Where all rows are, and a little beyond: how far `followed` limits may lie."""
     target_limits: Array | None = None
     """Beyond these, targets count as lying at their end."""
     odd_target: tuple[float, float] | None = None
@@ -93,6 +95,19 @@ class Population:
     def stated_labels(self) -> float:
         """Labels that agents at least count when they limit weights by labels."""
         return max(self.n_labeled - self.unstated, 0.0)
+
+    def followed(self, reach: float) -> Ranges | None:
+        """Limits so many times as wide, but none where there are no rows."""
+        if self.limits is None or self.farthest is None or reach <= 1.0:
+            return self.limits
+        limits, farthest = self.limits, self.farthest
+        with np.errstate(over="ignore"):
+            more = (reach - 1.0) * (limits.high / 2.0 - limits.low / 2.0)
+            low, high = limits.low - more, limits.high + more
+        return Ranges(
+            np.minimum(limits.low, np.maximum(low, farthest.low)),
+            np.maximum(limits.high, np.minimum(high, farthest.high)),
+        )
 
     @property
     def density(self) -> RowDensity:
