@@ -29,7 +29,8 @@ from dsfr.core.solve.leave_one_out import Together, left_out_residuals, left_out
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
-from dsfr.training.rows import ArrayRows, CompletedRows, DerivedRows, DistinctRows, has_weights, weighted
+from dsfr.training.changed_rows import CompletedRows
+from dsfr.training.rows import ArrayRows, DerivedRows, DistinctRows, has_weights, weighted
 from dsfr.training.settings import Settings
 from dsfr.training.shard import LOG_TARGET, Shard
 from dsfr.training.tasks.messages import pack

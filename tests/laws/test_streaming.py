@@ -21,7 +21,8 @@ from dsfr.engines import InProcessEngine
 from dsfr.io.agent_rows import AgentRows
 from dsfr.io.spool import Spool, SpooledRows
 from dsfr.training import TASKS, FuzzyRules, Shard, Sums, make_shards, train
-from dsfr.training.rows import ArrayRows, LimitedRows, collect, pick
+from dsfr.training.changed_rows import LimitedRows
+from dsfr.training.rows import ArrayRows, collect, pick
 from dsfr.training.shard import agent_key
 from dsfr.training.split import SPLIT_ROWS
 from tests.tables import make_settings, make_table

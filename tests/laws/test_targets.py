@@ -10,7 +10,8 @@ from dsfr import AutoSFRRegressor, Ensemble, RuleRegressor
 from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, rounded_hold
 from dsfr.export import to_onnx
 from dsfr.export.fml import to_fml
-from dsfr.training.rows import ArrayRows, LogRows
+from dsfr.training.changed_rows import LogRows
+from dsfr.training.rows import ArrayRows
 from tests import card_reader
 from tests.tables import owners_of
 

@@ -13,7 +13,6 @@ import numpy as np
 from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
-from dsfr.core.sampling import sampled
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 from dsfr.core.scaling.grid import ON_GRID, grid, is_on_grid
 from dsfr.disclosure.rules import Request, numbered, too_light
@@ -177,7 +176,7 @@ def sample(request: Request) -> str | None:
     share = float(request.broadcast["sample"])
     if share >= 1.0:
         return None
-    n_rows = sum(len(sampled(X, share)) for X, _ in request.shard.batches())
+    n_rows = request.shard.sampled(share).n_samples
     least = request.policy.min_rows
     return None if n_rows >= least else f"a sample of fewer own rows than min_rows, {least}"
 

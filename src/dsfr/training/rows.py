@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import SUM_ROWS, Array, IntArray, row_blocks
-from dsfr.core.density import RowDensity
-from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 
 Batch: TypeAlias = tuple[Array, Array]
 """Features, unscaled, and targets with NaN where unlabelled, of consecutive rows."""
@@ -24,10 +22,6 @@ MAX_GRAPH_ROWS = 2**16
 
 LIMITED_ROWS = 16 * SUM_ROWS
 """Rows in memory that are moved to limits at once: few enough to be no second table, enough for all threads."""
-
-
-class IncompleteRowsError(ValueError):
-    """Rows with missing values where none may be."""
 
 
 class Rows(Protocol):
@@ -124,80 +118,23 @@ class DerivedRows(OfRows):
 
 
 @dataclass(frozen=True, slots=True)
-class LimitedRows(DerivedRows):
-    """Rows of another source, with features and targets moved to the limits where they lie beyond.
+class ChangedRows(DerivedRows):
+    """Rows of another source, each changed by itself: rows can be chosen before or after.
 
     No more than `LIMITED_ROWS` of them are copied at a time.
     """
 
     rows: Rows
-    limits: Ranges
-    target_limits: Array
+
+    def changed(self, batch: WeightedBatch) -> WeightedBatch:
+        """A few rows, changed."""
+        raise NotImplementedError
 
     def weighted_batches(self) -> Iterator[WeightedBatch]:
         """One pass over the rows, with the weights of their labels."""
-        for X, y, weights in weighted(self.rows):
-            for part in row_blocks(len(y), LIMITED_ROWS):
-                own = None if weights is None else weights[part]
-                yield self.limits.clip(X[part]), np.clip(y[part], *self.target_limits), own
-
-
-@dataclass(frozen=True, slots=True)
-class LogRows(DerivedRows):
-    """Rows of another source with the logarithms of their targets.
-
-    The logarithm of a target that is not positive is the lowest number there is.
-    """
-
-    rows: Rows
-
-    def weighted_batches(self) -> Iterator[WeightedBatch]:
-        """One pass over the rows, with the weights of their labels."""
-        for X, y, weights in weighted(self.rows):
-            positive = np.where(y > 0.0, y, 1.0)
-            logarithms = np.where(y > 0.0, np.log(positive), np.where(np.isnan(y), np.nan, -LARGEST_FLOAT))
-            yield X, logarithms, weights
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedRows(DerivedRows):
-    """Rows of another source, with missing values replaced by what a density expects of them, given the others.
-
-    No more than `LIMITED_ROWS` of them are copied at a time.
-    """
-
-    rows: Rows
-    density: RowDensity
-
-    def weighted_batches(self) -> Iterator[WeightedBatch]:
-        """One pass over the rows, with the weights of their labels."""
-        for X, y, weights in weighted(self.rows):
-            if not np.isnan(X.min(initial=0.0)):
-                yield X, y, weights
-                continue
-            for part in row_blocks(len(y), LIMITED_ROWS):
-                own = None if weights is None else weights[part]
-                yield self.density.expected(X[part]), y[part], own
-
-
-@dataclass(frozen=True, slots=True)
-class CompleteRows(DerivedRows):
-    """Rows of another source, none of which may have missing values.
-
-    Raises
-    ------
-    IncompleteRowsError
-        In the first pass over a row with one.
-    """
-
-    rows: Rows
-
-    def weighted_batches(self) -> Iterator[WeightedBatch]:
-        """One pass over the rows, with the weights of their labels."""
-        for X, y, weights in weighted(self.rows):
-            if np.isnan(X.min(initial=0.0)):
-                raise IncompleteRowsError("X has missing values")
-            yield X, y, weights
+        for batch in weighted(self.rows):
+            for part in row_blocks(len(batch[1]), LIMITED_ROWS):
+                yield self.changed(chosen(batch, part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,17 +150,45 @@ class DistinctRows(DerivedRows):
     def weighted_batches(self) -> Iterator[WeightedBatch]:
         """One pass over the rows that are kept, in whole chunks of `SUM_ROWS`, with the weights of their labels."""
         kept = np.unpackbits(self.packed, count=self.rows.n_samples).view(bool)
-        waiting, start = [_no_rows(self.n_features)], 0
-        for batch in weighted(self.rows):
-            for part in row_blocks(len(batch[1]), LIMITED_ROWS):
-                waiting.append(_chosen(_chosen(batch, part), kept[start + part.start : start + part.stop]))
-                if sum(len(targets) for _, targets, _ in waiting) >= LIMITED_ROWS:
-                    joined = _joined(waiting)
-                    whole = len(joined[1]) - len(joined[1]) % SUM_ROWS
-                    yield _chosen(joined, slice(whole))
-                    waiting = [_chosen(joined, slice(whole, None))]
-            start += len(batch[1])
-        yield _joined(waiting)
+        return _regrouped(self.rows, lambda start, batch: kept[start : start + len(batch[1])])
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledRows(DerivedRows):
+    """The labelled rows of another source."""
+
+    rows: Rows
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_labeled
+
+    def weighted_batches(self) -> Iterator[WeightedBatch]:
+        """One pass over labelled rows, in whole chunks of `SUM_ROWS`, with the weights of their labels."""
+        return _regrouped(self.rows, lambda _, batch: ~np.isnan(batch[1]))
+
+
+def labeled_only(rows: Rows) -> Rows:
+    """The labelled rows alone, chosen before anything is made of rows."""
+    return replace(rows, rows=labeled_only(rows.rows)) if isinstance(rows, ChangedRows) else LabeledRows(rows)
+
+
+def _regrouped(rows: Rows, choose: Callable[[int, WeightedBatch], npt.NDArray[np.bool_]]) -> Iterator[WeightedBatch]:
+    """One pass over chosen rows, in whole chunks of `SUM_ROWS`; ``choose`` knows the number of the first row."""
+    waiting, start = [no_rows(rows.n_features)], 0
+    for batch in weighted(rows):
+        for part in row_blocks(len(batch[1]), LIMITED_ROWS):
+            among = chosen(batch, part)
+            wanted = choose(start + part.start, among)
+            waiting.append(among if wanted.all() else chosen(among, wanted))
+            if sum(len(targets) for _, targets, _ in waiting) >= LIMITED_ROWS:
+                together = joined(waiting)
+                whole = len(together[1]) - len(together[1]) % SUM_ROWS
+                yield chosen(together, slice(whole))
+                waiting = [chosen(together, slice(whole, None))]
+        start += len(batch[1])
+    yield joined(waiting)
 
 
 def weighted(rows: Rows) -> Iterator[WeightedBatch]:
@@ -244,18 +209,22 @@ def _source(rows: Rows) -> Rows:
     return _source(rows.rows) if isinstance(rows, DerivedRows) else rows
 
 
-def _no_rows(n_features: int) -> WeightedBatch:
+def no_rows(n_features: int) -> WeightedBatch:
+    """A batch of none."""
     return np.empty((0, n_features)), np.empty(0), None
 
 
-def _chosen(batch: WeightedBatch, rows: slice | npt.NDArray[np.bool_]) -> WeightedBatch:
+def chosen(batch: WeightedBatch, rows: slice | npt.NDArray[np.bool_]) -> WeightedBatch:
+    """Some rows of a batch."""
     X, y, weights = batch
     return X[rows], y[rows], None if weights is None else weights[rows]
 
 
-def _joined(batches: list[WeightedBatch]) -> WeightedBatch:
+def joined(batches: list[WeightedBatch]) -> WeightedBatch:
     """Batches as one; an empty one does not decide the precision of the others, nor whether there are weights."""
     filled = [batch for batch in batches if len(batch[1])] or batches[:1]
+    if len(filled) == 1:
+        return filled[0]
     weights = [own for _, _, own in filled if own is not None]
     X, y = np.concatenate([X for X, _, _ in filled]), np.concatenate([y for _, y, _ in filled])
     return X, y, np.concatenate(weights) if weights else None
@@ -266,6 +235,9 @@ def pick(rows: Rows, wanted: IntArray, *, unlabeled: bool = False) -> Array:
 
     With ``unlabeled``, numbers count unlabelled rows only.
     """
+    if isinstance(rows, ChangedRows):
+        X = pick(rows.rows, wanted, unlabeled=unlabeled)
+        return rows.changed((X, np.full(len(X), np.nan), None))[0]
     found, passed = [], 0
     for X, y in rows.batches():
         there = np.flatnonzero(np.isnan(y)) if unlabeled else np.arange(len(y))

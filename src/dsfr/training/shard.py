@@ -15,22 +15,21 @@ from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
 from dsfr.core.density import RowDensity
 from dsfr.core.scaling.affine import Ranges
+from dsfr.training.changed_rows import CompletedRows, CompleteRows, LimitedRows, LogRows
 from dsfr.training.rows import (
     ArrayRows,
     Batch,
-    CompletedRows,
-    CompleteRows,
     DistinctRows,
-    LimitedRows,
-    LogRows,
     OfRows,
     Rows,
     WeightedBatch,
     collect,
     has_weights,
+    labeled_only,
     pick,
     weighted,
 )
+from dsfr.training.sample import Sample, sampled_only
 
 MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
@@ -89,9 +88,10 @@ class Accepted:
 
 @dataclass(slots=True)
 class Kept:
-    """Where an agent keeps its `Completion`, and what tasks have accepted of its memory."""
+    """Where an agent keeps rows that take a pass to find, and what tasks have accepted of its memory."""
 
     completion: Completion | None = None
+    sample: Sample | None = None
     accepted: dict[tuple[str, str], Accepted] = field(default_factory=dict)
     """By name of the task and part of its declaration."""
 
@@ -146,6 +146,17 @@ class Shard(OfRows):
         """All rows in memory, in one pass; see `collect`."""
         self._count(self.n_samples)
         return collect(self.rows)
+
+    def labeled(self) -> Shard:
+        """The labelled rows alone."""
+        return replace(self, rows=labeled_only(self.rows))
+
+    def sampled(self, share: float) -> Shard:
+        """A sample of the rows, in memory; see `dsfr.core.sampling`."""
+        if share >= 1.0:
+            return self
+        rows, self.kept.sample = sampled_only(self.rows, share, self.kept.sample)
+        return replace(self, rows=rows)
 
     def within_limits(self, known: Mapping[str, Array]) -> Shard:
         """The same rows, moved to the limits of robust scaling if ``known`` holds any."""

@@ -16,13 +16,13 @@ from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.solve.evidence import Tuned
 from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.changed_rows import IncompleteRowsError
 from dsfr.training.completion import agree_density
 from dsfr.training.duplicates import duplicates
 from dsfr.training.ensemble import calibration, rule_bases, target_scale
 from dsfr.training.ensemble.members import Base
 from dsfr.training.label_sums import LabelSums
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
-from dsfr.training.rows import IncompleteRowsError
 from dsfr.training.scaling import robust, survey
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose
@@ -116,15 +116,17 @@ def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], N
 
     # Counts of duplicates single out rows, and so are not among the sums that may leave an agent alone.
     merges = settings.merges_duplicates and not engine.only_sums
-    n_duplicates = duplicates.agree_duplicates(engine, settings) if merges else 0
+    repeated = duplicates.agree_duplicates(engine, settings) if merges else duplicates.Repetition()
     averaged = settings.several_bases or settings.uncertainty or settings.target == "log"
-    train_model = _train_mixture if averaged else _train_single
-    trained = train_model(engine, settings, history, observe)
+    if averaged:
+        trained = _train_mixture(engine, settings, repeated.sample, history, observe)
+    else:
+        trained = _train_single(engine, settings, history, observe)
     # Without a coordinator every agent has all sums, to the bit, and computes the same model: once stands for all.
     holders = () if engine.has_coordinator else (name for name in engine.own_agents if name in engine.present)
     copies = {name: replace(trained.predictor) for name in holders}
     ending = settings.solver.ending if engine.n_agents > 1 else "converged"
-    return replace(trained, copies=copies, n_duplicates=n_duplicates, ending=ending)
+    return replace(trained, copies=copies, n_duplicates=repeated.n_duplicates, ending=ending)
 
 
 def _check_sums_suffice(engine: Engine, settings: Settings) -> None:
@@ -162,10 +164,14 @@ def _train_single(
 
 
 def _train_mixture(
-    engine: Engine, settings: Settings, history: list[RoundInfo], observe: Callable[[RoundInfo], None]
+    engine: Engine,
+    settings: Settings,
+    sample: float | None,
+    history: list[RoundInfo],
+    observe: Callable[[RoundInfo], None],
 ) -> Training:
     """Rule bases one after the other, averaged; and how sure their average is."""
-    target = target_scale.agree_target(engine, settings)
+    target = target_scale.agree_target(engine, settings, sample)
     population = target.population
     survey.warn_of_many_rules(settings, population.n_samples)
     trained, weighed = rule_bases.agree_bases(engine, settings, population, target.effects.members, observe)

@@ -9,9 +9,9 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
-from dsfr.training.tasks.declaration import array, at_least
-from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, CLUSTER_VARIANCES, START, WEIGHTING
-from dsfr.training.tasks.messages import pack, unpack
+from dsfr.training.tasks.declaration import array, at_least, optional
+from dsfr.training.tasks.fields import CENTERS, CLUSTER_SUMS, CLUSTER_VARIANCES, SAMPLE, START, WEIGHTING
+from dsfr.training.tasks.messages import pack, sample_in, unpack
 from dsfr.training.tasks.registry import remember, task
 
 remember(__name__, {"fuzzifier": START["fuzzifier"], "local_centers": CENTERS})
@@ -25,14 +25,14 @@ KEPT_WEIGHTING = remember(__name__, WEIGHTING)
     verb="sum",
     stage="clusters",
     reveals="Averages of groups of rows: sums of rows weighted by membership.",
-    broadcast={"centers": CENTERS},
+    broadcast={"centers": CENTERS, "sample": optional(SAMPLE)},
     contributes=CLUSTER_SUMS,
     needs=KNOWN,
     recalls=KEPT_WEIGHTING,
 )
 def cluster_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): mass, total and objective of every cluster."""
-    return memory, pack(own_sums(shard, memory, broadcast["centers"]))
+    return memory, pack(own_sums(shard.sampled(sample_in(broadcast)), memory, broadcast["centers"]))
 
 
 @task(

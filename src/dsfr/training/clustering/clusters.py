@@ -22,7 +22,7 @@ from dsfr.training.rounds import CLUSTERS, Observer, Patience
 from dsfr.training.scaling.survey import KEPT_SCALING, Population, has_ticket
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.fields import CENTERS, MAX_STEPS, RANGES_OR_KEPT, START, VARIATION
-from dsfr.training.tasks.messages import pack, scalar, unpack
+from dsfr.training.tasks.messages import ask_sample, pack, scalar, unpack
 from dsfr.training.tasks.registry import forget, task
 
 if TYPE_CHECKING:
@@ -176,16 +176,24 @@ def _start(engine: Engine, settings: Settings, population: Population, variation
 
 
 def summed_centers(
-    engine: Engine, solver: Solver, centers: Array, observe: Observer, *, plain: bool = False
+    engine: Engine,
+    solver: Solver,
+    centers: Array,
+    observe: Observer,
+    *,
+    plain: bool = False,
+    sample: float | None = None,
 ) -> tuple[Array, bool]:
     """Pooled fuzzy c-means: each step from one sum over agents, L-BFGS unless it is ``plain``.
+
+    Over a share of the rows, if one is given.
 
     Stops when a step would move no center by more than ``tol``.
     """
     descent, present, filled = LBFGS(MEMORY, MAX_STEP), tuple[str, ...](), False
     patience = Patience(engine, solver.rounds_to_wait)
     for round_number in range(1, solver.most_rounds + 1):
-        sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers}))
+        sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers} | ask_sample(sample)))
         if engine.present != present:
             descent.restart()  # sums over others are of another objective
             present = engine.present

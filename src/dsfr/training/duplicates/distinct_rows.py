@@ -35,8 +35,11 @@ def notes_of(kept: npt.NDArray[np.bool_], labeled: npt.NDArray[np.bool_]) -> Bun
 
 def of_kind(shard: Shard, *, labeled: bool) -> Iterator[Batch]:
     """Labelled rows, or unlabelled ones, batch by batch."""
+    if labeled:
+        yield from shard.labeled().batches()
+        return
     for X, y in shard.batches():
-        wanted = np.isnan(y) != labeled
+        wanted = np.isnan(y)
         yield (X, y) if wanted.all() else (X[wanted], y[wanted])
 
 

@@ -28,6 +28,7 @@ from dsfr.core.duplicates import (
     row_hashes,
     without_repetition,
 )
+from dsfr.core.sampling import effective_rows, sample_share
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.duplicates.distinct_rows import NOTES, is_labeled, labeled_rows, notes_of, of_kind
@@ -83,13 +84,14 @@ def _coincidence_fields(kind: str, n_columns: str) -> Fields:
 @task(
     verb="sum",
     stage="survey",
-    reveals="How often rows repeat: numbers of pairs of equal rows and of nearly equal ones, and the number of labels. "
-    "Where labels choose.",
+    reveals="How often rows repeat: numbers of pairs of equal rows and of nearly equal ones, and the numbers of rows "
+    "and labels. Where labels choose.",
     broadcast={},
     contributes={
         "equal": array(len(KINDS), rules=(at_least(0.0),)),
         "near": array(2, len(fields(NearPairs)), rules=(at_least(0.0),)),
         "n_labeled": COUNT,
+        "n_samples": COUNT,
     },
     limited=False,
     distinct=False,
@@ -106,6 +108,7 @@ def count_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
         "equal": np.array(equal),
         "near": np.array([astuple(found) for found in near]),
         "n_labeled": scalar(shard.n_labeled),
+        "n_samples": scalar(shard.n_samples),
     }
 
 
@@ -158,7 +161,17 @@ def drop_duplicates(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     return {**memory, **notes}, {"dropped": scalar(int(np.count_nonzero(~kept)))}
 
 
-def agree_duplicates(engine: Engine, settings: Settings) -> int:
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """How often rows repeat."""
+
+    n_duplicates: int = 0
+    """Rows that were left out as duplicates of others."""
+    sample: float | None = None
+    """Share of the other rows in a sample that has enough different ones; None: not known."""
+
+
+def agree_duplicates(engine: Engine, settings: Settings) -> Repetition:
     """Let every agent leave out its duplicates; how many rows these are.
 
     One round with one agent and no duplicates, up to two more with duplicates, and three more with several agents.
@@ -174,7 +187,9 @@ def agree_duplicates(engine: Engine, settings: Settings) -> int:
         dropped = float(engine.sum("drop_duplicates", pack(verdict))["dropped"])
     if is_matched and are_distinctive(found["labeled"], n_labeled):
         dropped += match_labels(engine, seed, n_labeled)
-    return int(dropped)
+    left = float(counted["n_samples"]) - dropped
+    repeated = 0.0 if verdict.unlabeled else float(counted["equal"][1:].sum())
+    return Repetition(int(dropped), sample_share(effective_rows(left, repeated)))
 
 
 def _weigh(engine: Engine, seed: Bundle, asked: npt.NDArray[np.bool_]) -> dict[str, Coincidences]:

@@ -11,7 +11,6 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.prediction.link import reach_of
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.core.sampling import sample_share, sampled
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.engines import Engine
@@ -84,12 +83,11 @@ def labeled_sample(shard: Shard, seed: int) -> ArrayRows:
     if n > MAX_SCORES:
         wanted = np.sort(shard.rng(seed, Purpose.SAMPLE, repeat=1).choice(n, MAX_SCORES, replace=False))
     parts, passed = [(np.empty((0, shard.n_features)), np.empty(0), np.empty(0))], 0
-    for X, y, weights in shard.weighted_batches():
-        there = np.flatnonzero(~np.isnan(y))
-        first, last = np.searchsorted(wanted, (passed, passed + len(there)))
-        chosen = there[wanted[first:last] - passed]
+    for X, y, weights in shard.labeled().weighted_batches():
+        first, last = np.searchsorted(wanted, (passed, passed + len(y)))
+        chosen = wanted[first:last] - passed
         parts.append((X[chosen].astype(np.float64), y[chosen], np.empty(0) if weights is None else weights[chosen]))
-        passed += len(there)
+        passed += len(y)
     X, y, own = (np.concatenate(part) for part in zip(*parts, strict=True))
     return ArrayRows(X, y, own if shard.has_weights else None)
 
@@ -123,9 +121,8 @@ def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
     bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
     ranges, m = unpack(Ranges, broadcast), len(bases)
     products, total = np.zeros((m, m)), np.zeros(m)
-    share, n_rows = float(broadcast["sample"]), 0
-    for batch, _ in shard.batches():
-        X = sampled(batch, share)
+    n_rows = 0
+    for X, _ in shard.sampled(float(broadcast["sample"])).batches():
         n_rows += len(X)
         for block in row_blocks(len(X)):
             scaled = scale_features(X[block], ranges)
@@ -191,7 +188,7 @@ def _counted(engine: Engine, thresholds: Array) -> Scores:
 def agreement(engine: Engine, population: Population, bases: Sequence[Base], shares: Array) -> Array:
     """R^2 of every rule base's predictions as predictions of the average, over all rows; shape (m,)."""
     message = mixture_message(population, bases, shares, with_factors=False)
-    summed = engine.sum("compare", message | {"sample": scalar(sample_share(population.n_samples))})
+    summed = engine.sum("compare", message | {"sample": scalar(population.sample_of_means)})
     n = max(float(summed["n_samples"]), 1.0)
     covariance = summed["products"] / n - np.outer(summed["total"], summed["total"]) / n**2
     variance = float(shares @ covariance @ shares)

@@ -27,7 +27,7 @@ from dsfr.training.ensemble.members import Base
 from dsfr.training.scaling.grid_counts import agree_grid_counts
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
-from dsfr.training.tasks.messages import pack, scalar, unpack_statistics
+from dsfr.training.tasks.messages import ask_sample, pack, scalar, unpack_statistics
 from dsfr.training.weights.problem import Solution
 
 MOST_EFFECTS = 600
@@ -113,11 +113,12 @@ def _distribution(engine: Engine, population: Population) -> tuple[Distribution,
     low, high = target.origin - target.unit, target.origin + target.unit
     share = np.linspace(0.0, 1.0, 2 * N_THRESHOLDS)[:, None]
     first = np.append(limits.low, low) * (1.0 - share) + np.append(limits.high, high) * share
-    counts = _counted(engine, first)
+    counts = _counted(engine, first, population.sample)
     levels = np.linspace(0.0, 1.0, 2 * N_THRESHOLDS)
     columns = [np.interp(levels * of[-1], of, at) for of, at in zip(counts.T, first.T, strict=True)]
     second = np.stack(columns, axis=1)
-    all_of = Distribution.of(np.concatenate([first, second]), np.concatenate([counts, _counted(engine, second)]))
+    finer = _counted(engine, second, population.sample)
+    all_of = Distribution.of(np.concatenate([first, second]), np.concatenate([counts, finer]))
     features = Distribution(all_of.thresholds[:, :-1], all_of.counts[:, :-1])
     return features, _few_values(all_of.counts[:, -1])
 
@@ -128,13 +129,14 @@ def _few_values(counts: Array) -> int | None:
     return different if 1 < different <= min(FEW_VALUES, counts[-1] / LABELS_PER_VALUE) else None
 
 
-def _counted(engine: Engine, thresholds: Array) -> Array:
+def _counted(engine: Engine, thresholds: Array, sample: float | None) -> Array:
     """Number of rows, and in the last column labels, at or below thresholds; shape (2 `N_THRESHOLDS`, d + 1).
 
     The last ones are taken to hold all.
     """
     halves = np.stack(np.split(np.maximum.accumulate(thresholds, axis=0), 2)).transpose(0, 2, 1)
-    counted = engine.sum("count_below", {"thresholds": halves[:, :-1], "target_thresholds": halves[:, -1]})
+    asked = {"thresholds": halves[:, :-1], "target_thresholds": halves[:, -1]}
+    counted = engine.sum("count_below", asked | ask_sample(sample))
     both = np.concatenate([counted["counts"], counted["target_counts"][:, None]], axis=1)
     counts: Array = both.transpose(0, 2, 1).reshape(thresholds.shape)
     counts[-1] = np.append(np.full(thresholds.shape[1] - 1, float(counted["n_samples"])), float(counted["n_labeled"]))

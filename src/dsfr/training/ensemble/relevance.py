@@ -14,7 +14,6 @@ from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.relevance.polynomial import Polynomial, curvature_relevance
 from dsfr.core.relevance.slopes import relevance, slopes
-from dsfr.core.sampling import sampled
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
@@ -58,7 +57,7 @@ def polynomial_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
     with single_threaded_blas():
         parts = (
             part
-            for X, y, weights in shard.weighted_batches()
+            for X, y, weights in shard.labeled().weighted_batches()
             for block in row_blocks(len(y))  # a row may have more terms than weights of rules: few rows at a time
             for own in [None if weights is None else weights[block]]
             for part in Statistics.parts(X[block], (y[block] - mean) / scale, polynomial, ranges, own)
@@ -84,9 +83,8 @@ def polynomial_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
 def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): squared slopes of a model along each feature, over own rows."""
     rules, ranges, total = Rules.of_arrays(broadcast), scaling_ranges(memory, broadcast), np.zeros(shard.n_features)
-    share, n_rows = float(broadcast["sample"]), 0
-    for batch, _ in shard.batches():
-        X = sampled(batch, share)
+    n_rows = 0
+    for X, _ in shard.sampled(float(broadcast["sample"])).batches():
         n_rows += len(X)
         for block in row_blocks(len(X)):
             total += (slopes(scale_features(X[block], ranges), rules, broadcast["weights"]) ** 2).sum(axis=0)

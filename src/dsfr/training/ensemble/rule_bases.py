@@ -16,7 +16,6 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.core.prediction.stacking import LeftOut, tempered_shares
-from dsfr.core.sampling import sample_share
 from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
@@ -98,7 +97,7 @@ def _agree_base(
     with single_threaded_blas():
         rules, shares, converged = agree_rules(engine, settings, population, noted, variation)
         found = agree_weights(engine, settings, rules, population, noted, varied)
-    sample = {"sample": scalar(sample_share(population.n_samples))}
+    sample = {"sample": scalar(population.sample_of_means)}
     mean_squares = mean_square_slopes(
         engine, {**rules.arrays(), **varied, "weights": found.weights, **sample}, settings
     )

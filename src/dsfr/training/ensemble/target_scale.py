@@ -88,19 +88,19 @@ def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     }
 
 
-def agree_target(engine: Engine, settings: Settings) -> AgreedTarget:
-    """Agree on the scale of the target, and on its mean and deviation there.
+def agree_target(engine: Engine, settings: Settings, sample: float | None = None) -> AgreedTarget:
+    """Agree on the scale of the target, and on its mean and deviation there; ``sample`` as in `agree_scaling`.
 
     Raises
     ------
     ValueError
         If logarithms are asked for, and a label is not positive or extremes are not shared.
     """
-    own = agree_scaling(engine, settings)
+    own = agree_scaling(engine, settings, sample=sample)
     plain = AgreedTarget(own, hold(settings, own), own.target_mean, own.target_scale, own.target_ends)
     if settings.target == "log":
         _check_positive(engine, own)
-        logs = agree_scaling(engine, settings, log=True)
+        logs = agree_scaling(engine, settings, log=True, sample=sample)
         effects = agree_effects(engine, settings, logs)
         return replace(plain, population=logs, link=_log_link(own, logs), effects=effects)
     plain = replace(plain, effects=agree_effects(engine, settings, own))
@@ -130,7 +130,7 @@ def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> Agreed
     """The better scale; agents are left on it."""
     own, members = plain.population, plain.effects.members
     error = _effect_errors(engine, own, members, plain.link)
-    logs = agree_scaling(engine, settings, log=True)
+    logs = agree_scaling(engine, settings, log=True, sample=own.sample)
     link = _log_link(own, logs)
     effects = agree_effects(engine, settings, logs)
     if effects.members and _log_evidence(effects.members, logs, is_log=True) > (
@@ -139,7 +139,7 @@ def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> Agreed
         found = _effect_errors(engine, logs, effects.members, link)
         if found.error_with(found.factor) < CLEARLY_LESS**2 * error.error:
             return replace(plain, population=logs, link=link, effects=effects)
-    return replace(plain, population=agree_scaling(engine, settings))
+    return replace(plain, population=agree_scaling(engine, settings, sample=own.sample))
 
 
 def _log_evidence(members: Sequence[Base], population: Population, *, is_log: bool) -> float:

@@ -23,8 +23,8 @@ from dsfr.training.scaling.row_sums import ask_moments
 from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
 from dsfr.training.shard import LIMITS, Shard
 from dsfr.training.tasks.declaration import array, at_least, not_below, optional
-from dsfr.training.tasks.fields import ASCENDING, COUNT
-from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.fields import ASCENDING, COUNT, SAMPLE
+from dsfr.training.tasks.messages import ask_sample, sample_in, scalar
 from dsfr.training.tasks.registry import remember, task
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ KEPT_LIMITS = remember(
     broadcast={
         "thresholds": array(2, "d", N_THRESHOLDS, rules=(ASCENDING,)),
         "target_thresholds": array(2, N_THRESHOLDS, rules=(ASCENDING,)),
+        "sample": optional(SAMPLE),
     },
     contributes={
         "counts": array(2, "d", N_THRESHOLDS, rules=(at_least(0.0),)),
@@ -72,15 +73,19 @@ KEPT_LIMITS = remember(
     },
 )
 def count_below(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): how many values of each feature, and of the target, lie at or below each threshold."""
+    """Task (sum): how many values of each feature, and of the target, lie at or below each threshold.
+
+    With a sample, features of its rows and targets of all.
+    """
+    sample = shard.sampled(sample_in(broadcast))
     thresholds, target = broadcast["thresholds"], broadcast["target_thresholds"]
     counts, target_counts = np.zeros_like(thresholds), np.zeros_like(target)
-    for X, y in shard.batches():
-        known = y[~np.isnan(y)]
-        target_counts += [counts_below(known, row) for row in target]
+    for _, y in shard.labeled().batches():
+        target_counts += [counts_below(y, row) for row in target]
+    for X, _ in sample.batches():
         for j in range(shard.n_features):
             counts[:, j] += [counts_below(X[:, j], row) for row in thresholds[:, j]]
-    n_samples, n_labeled = scalar(shard.n_samples), scalar(shard.n_labeled)
+    n_samples, n_labeled = scalar(sample.n_samples), scalar(shard.n_labeled)
     return memory, {"counts": counts, "target_counts": target_counts, "n_samples": n_samples, "n_labeled": n_labeled}
 
 
@@ -105,20 +110,20 @@ def moments_within_limits(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
     return {**memory, **kept}, {"total": total, "square": square, "n_samples": scalar(shard.n_samples)}
 
 
-def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False) -> Population:
+def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False, sample: float | None = None) -> Population:
     """Ranges and target as the settings have it: declared, by extremes in two rounds, or robustly in a few more.
 
     With ``log``, agents learn logarithms of their targets from then on, until the next survey. Targets must be positive
-    then, and extremes must not be declared.
+    then, and extremes must not be declared. ``sample`` is the share of the rows that suffices for quantiles.
     """
     if engine.only_sums:
         look = declared_look(engine, settings)
         population = look.population(engine.sum("agree", look.message()))
         return replace(population, unstated=MOST_UNSTATED * engine.n_agents)
     if not settings.scaling.is_robust:
-        return survey(engine, settings, log=log)
+        return replace(survey(engine, settings, log=log), sample=sample)
     look = first_look(engine, settings, log=log)
-    limits, target, units = _find_limits(engine, look)
+    limits, target, units = _find_limits(engine, look, ask_sample(sample))
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("moments_within_limits", message), limits, units)
     odd, ends, farthest = _odd_target(target, look), look.target_ends, _slackened(look.ranges)
@@ -127,17 +132,17 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False) -> P
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
     population = replace(population, limits=limits, farthest=farthest, target_limits=target)
-    return replace(population, odd_target=odd, target_ends=ends)
+    return replace(population, odd_target=odd, target_ends=ends, sample=sample)
 
 
-def _find_limits(engine: Engine, look: FirstLook) -> tuple[Ranges, Array, Array]:
+def _find_limits(engine: Engine, look: FirstLook, sample: Bundle) -> tuple[Ranges, Array, Array]:
     """Limits of features and target, and the smallest units of the features, in those of their limits."""
     features = Brackets(np.stack([look.ranges.low] * 2), np.stack([look.ranges.high] * 2))
     unit = look.target_unit
     quartiles = Brackets(np.full(2, look.target_origin - unit), np.full(2, look.target_origin + unit))
     for _ in range(MAX_ROUNDS):
         asked = {"thresholds": features.thresholds(), "target_thresholds": quartiles.thresholds()}
-        counted = engine.sum("count_below", asked)
+        counted = engine.sum("count_below", asked | sample)
         n_samples, n_labeled = float(counted["n_samples"]), float(counted["n_labeled"])
         cut = float(np.clip(1.0 / n_labeled, LEAST_CUT, MOST_CUT))
         wanted = np.ceil(n_samples * np.array([cut, 1.0 - cut]))[:, None]

@@ -13,6 +13,7 @@ import numpy as np
 from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, Array, row_blocks
 from dsfr.core.clustering.normal_starts import RowMoments
 from dsfr.core.density import NormalSums, RowDensity, density_of, no_sums
+from dsfr.core.sampling import sample_share
 from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
@@ -80,6 +81,13 @@ class Population:
     """Labels that agents may leave unstated when they limit weights by labels."""
     row_sums: NormalSums | None = None
     """Sums of the scaled rows and of their products."""
+    sample: float | None = None
+    """Share of the rows in a sample that has enough different ones; None: not known."""
+
+    @property
+    def sample_of_means(self) -> float:
+        """Share of the rows that means over rows are taken of."""
+        return sample_share(self.n_samples) if self.sample is None else self.sample
 
     @property
     def target_mean(self) -> float:

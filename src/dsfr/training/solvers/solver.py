@@ -87,7 +87,7 @@ class Solver(Component):
         """Centers of pooled fuzzy c-means, every step from one sum over agents."""
         # With a row or two per cluster plain steps end at once; empty clusters mislead steps with a memory.
         plain = not self.accelerates_clustering or population.n_samples <= FEW_ROWS * settings.n_rules
-        return summed_centers(engine, self, start, observe, plain=plain)
+        return summed_centers(engine, self, start, observe, plain=plain, sample=population.sample)
 
     def agree_weights(self, problem: Problem) -> Solution:
         """Weights that several agents agree on."""

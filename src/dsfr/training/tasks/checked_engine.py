@@ -7,7 +7,7 @@ from typing import Any
 from dsfr.engines import Engine
 from dsfr.engines.ledger import Ledger
 from dsfr.storage.bundles import Bundle
-from dsfr.training.rows import IncompleteRowsError
+from dsfr.training.changed_rows import IncompleteRowsError
 from dsfr.training.tasks.declaration import ContributionError
 from dsfr.training.tasks.registry import INCOMPLETE, REGISTRY
 from dsfr.training.tasks.symbols import Sizes

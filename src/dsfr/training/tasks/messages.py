@@ -32,6 +32,16 @@ KEPT_BASIS = remember(
 """Arrays of a basis that an agent remembers."""
 
 
+def ask_sample(share: float | None) -> Bundle:
+    """What a task that can do with a sample of the rows needs to know; nothing if it is to take all."""
+    return {} if share is None or share >= 1.0 else {"sample": scalar(share)}
+
+
+def sample_in(broadcast: Bundle) -> float:
+    """Share of the rows that a task is to take."""
+    return float(broadcast.get("sample", 1.0))
+
+
 def scalar(value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     """A number as an array."""
     return np.asarray(value, dtype=np.float64)

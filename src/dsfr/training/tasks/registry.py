@@ -17,7 +17,7 @@ import numpy as np
 from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.engines import Task
 from dsfr.storage.bundles import Bundle
-from dsfr.training.rows import IncompleteRowsError
+from dsfr.training.changed_rows import IncompleteRowsError
 from dsfr.training.shard import DENSITY, KEPT, LIMITS, LOG_TARGET, Accepted, ForeignMemoryError, Shard
 from dsfr.training.tasks.declaration import (
     BasisError,

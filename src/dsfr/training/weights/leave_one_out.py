@@ -72,13 +72,10 @@ def labeled_blocks(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[
     """Features, standardised targets and weights of the labelled rows, block by block."""
     basis, ranges = unpack_basis(broadcast), scaling_ranges(memory, broadcast)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
-    for X, y, weights in shard.weighted_batches():
+    for X, y, weights in shard.labeled().weighted_batches():
         for block in row_blocks(len(y)):
-            labeled = ~np.isnan(y[block])
-            if labeled.any():
-                H = basis.features(scale_features(X[block][labeled], ranges))
-                own = np.ones(len(H)) if weights is None else weights[block][labeled]
-                yield H, (y[block][labeled] - mean) / scale, own
+            H = basis.features(scale_features(X[block], ranges))
+            yield H, (y[block] - mean) / scale, np.ones(len(H)) if weights is None else weights[block]
 
 
 @dataclass(frozen=True, slots=True)

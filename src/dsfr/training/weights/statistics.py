@@ -42,7 +42,7 @@ def own_statistics(shard: Shard, memory: Bundle, broadcast: Bundle) -> Statistic
     with single_threaded_blas():
         parts = (
             part
-            for X, y, weights in shard.weighted_batches()
+            for X, y, weights in shard.labeled().weighted_batches()
             for part in Statistics.parts(X, (y - mean) / scale, basis, ranges, weights, fast=shard.fast)
         )
         labeled = sum(parts, Statistics.none(basis.n_outputs))
