@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dsfr.core.explain.card import Card, in_full
-from dsfr.core.explain.decision_tree import Branch, decision_tree
+from dsfr.core.explain.card import Card
+from dsfr.core.explain.tree_words import Division, tree_in_words
 from dsfr.core.explain.words import readable
 from dsfr.model.model import Model
 from dsfr.model.student import student_card
@@ -20,7 +20,7 @@ class Placed:
 
     x: float
     depth: int
-    node: Branch | int
+    node: Division | int
     parent: tuple[float, int] | None
     edge: str
     """The words on the line from its parent."""
@@ -35,11 +35,11 @@ def tree(model: Model | Any, *, ax: Axes | None = None) -> Axes:
         If the model has no short rules, or a single one.
     """
     card = _card(model)
-    root = decision_tree(card.rules)
-    if not isinstance(root, Branch):
+    root = tree_in_words(card)
+    if not isinstance(root, Division):
         raise ValueError("there is no tree to draw: the model is one rule without conditions")
     ax = axes_or_new(ax)
-    placed = list(_place(root, 0.0, 0, None, "", card))
+    placed = list(_place(root, 0.0, 0, None, ""))
     for item in placed:
         _draw(ax, item, card)
     depth = max(item.depth for item in placed)
@@ -76,21 +76,17 @@ def _card(model: Model | Any) -> Card:
     return student_card(found)
 
 
-def _leaves(node: Branch | int) -> int:
-    return 1 if isinstance(node, int) else _leaves(node.below) + _leaves(node.above)
-
-
 def _place(
-    node: Branch | int, left: float, depth: int, parent: tuple[float, int] | None, edge: str, card: Card
+    node: Division | int, left: float, depth: int, parent: tuple[float, int] | None, edge: str
 ) -> Iterator[Placed]:
     """All nodes below one, with the column of its first leaf given."""
-    x = left + (_leaves(node) - 1) / 2.0
+    x = left + ((1 if isinstance(node, int) else node.n_leaves) - 1) / 2.0
     yield Placed(x, depth, node, parent, edge)
     if isinstance(node, int):
         return
-    start, end = card.rules.ramps_of(node.feature)[node.ramp]
-    yield from _place(node.below, left, depth + 1, (x, depth), f"below {in_full(start)}", card)
-    yield from _place(node.above, left + _leaves(node.below), depth + 1, (x, depth), f"above {in_full(end)}", card)
+    for part, answer in zip(node.parts, node.edges, strict=True):
+        yield from _place(part, left, depth + 1, (x, depth), answer)
+        left += 1 if isinstance(part, int) else part.n_leaves
 
 
 def _draw(ax: Axes, item: Placed, card: Card) -> None:
@@ -105,6 +101,6 @@ def _draw(ax: Axes, item: Placed, card: Card) -> None:
         text = f"Rule {item.node + 1}\n{card.predictor.shares[item.node]:.0%} of rows, about "
         text, color = text + readable(card.outputs[item.node]), color_of(item.node)
     else:
-        text, color = card.feature_names[item.node.feature], "0.5"
+        text, color = item.node.name, "0.5"
     box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": color, "linewidth": 1.6}
     ax.annotate(label_of(text), place, ha="center", va="center", fontsize="small", bbox=box, zorder=3)

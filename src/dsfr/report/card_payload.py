@@ -8,7 +8,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.explain.card import Card, in_full
-from dsfr.core.explain.decision_tree import Branch, decision_tree
+from dsfr.core.explain.tree_words import Division, tree_in_words
 from dsfr.core.explain.words import one_line, quoted, readable
 from dsfr.core.scaling.affine import Ranges
 from dsfr.model.model import Model
@@ -109,22 +109,20 @@ def _first_row(card: Card, typical: Array, domain: Ranges, data: ReportData | No
 
 
 def _tree(card: Card) -> Payload | None:
-    """Conditions as nested branches with the meanings of their words; None for one rule."""
-    tree = decision_tree(card.rules)
-    return _branch(card, tree) if isinstance(tree, Branch) else None
+    """Conditions as nested divisions with the meanings of their words; None for one rule."""
+    tree = tree_in_words(card)
+    return _division(tree) if isinstance(tree, Division) else None
 
 
-def _branch(card: Card, node: Branch | int) -> Payload:
+def _division(node: Division | int) -> Payload:
     if isinstance(node, int):
         return {"rule": node + 1, "leaves": 1}
-    parts = [_branch(card, node.below), _branch(card, node.above)]
-    start, end = card.rules.ramps_of(node.feature)[node.ramp]
     return {
-        "feature": node.feature,
-        "edges": [f"below {in_full(start)}", f"above {in_full(end)}"],
-        "between": f"{in_full(start)} to {in_full(end)}: partly both",
-        "parts": parts,
-        "leaves": sum(part["leaves"] for part in parts),
+        "name": one_line(node.name),
+        "edges": list(map(one_line, node.edges)),
+        "between": node.between,
+        "parts": list(map(_division, node.parts)),
+        "leaves": node.n_leaves,
     }
 
 

@@ -14,7 +14,7 @@ function branchOf(node, edge) {
 }
 
 function inputNode(node) {
-  return element("div", { class: "node" }, element("b", {}, model.features[node.feature]), element("small", {}, node.between));
+  return element("div", { class: "node" }, element("b", {}, node.name), node.between ? element("small", {}, node.between) : null);
 }
 
 function leafOf(rule) {
@@ -26,7 +26,8 @@ function leafOf(rule) {
 
 // ---- the terms of every input with conditions, as curves over its histogram
 function fillWords() {
-  const used = model.terms ? model.order.filter((j) => model.terms[j].ramps.length) : [];
+  const isLevel = (j) => model.categories.some((category) => j in category.features); // it has no words: a row has it or not
+  const used = model.terms ? model.order.filter((j) => model.terms[j].ramps.length && !isLevel(j)) : [];
   if (!used.length) return;
   byId("words").hidden = false;
   const boxes = used.map((j) => element("div", { class: "panel" }, element("h3", {}, `What the words on ${model.features[j]} mean`), element("div", { class: "chart" })));

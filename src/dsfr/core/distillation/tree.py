@@ -188,12 +188,16 @@ def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequenc
         if not all(j in places for j in levels):
             continue
         sums = {j: leaf.sums.above(places[j], candidates.knots[places[j]], 0, 1) for j in levels}
-        present = [j for j in levels if sums[j][0] >= LEAST_LEVEL]
+        possible = [j for j in levels if leaf.bounds.get(j, (None, None))[1] != INDICATED]
+        present = [j for j in possible if sums[j][0] >= LEAST_LEVEL]
         last = _last_of_first_row(len(leaf.sums.total))
         ordered = sorted(present, key=lambda j: (sums[j][last] / sums[j][0], j))
         for n in range(2, len(ordered) - 1):
-            groups = tuple(sorted(ordered[:n])), tuple(sorted(ordered[n:]))
-            yield np.sum([sums[j] for j in groups[1]], axis=0), leaf.group_parts(groups)
+            groups = ordered[:n], ordered[n:]
+            # A level that does not occur goes with most rows: in no group, or in both, strengths would not sum to 1.
+            heavier = int(sum(sums[j][0] for j in groups[1]) > sum(sums[j][0] for j in groups[0]))
+            groups[heavier].extend(j for j in possible if j not in present)
+            yield np.sum([sums[j] for j in groups[1]], axis=0), leaf.group_parts((sorted(groups[0]), sorted(groups[1])))
 
 
 def _last_of_first_row(n_entries: int) -> int:
