@@ -512,11 +512,12 @@ def test_columns_of_the_wrong_kind_in_parquet_are_refused(tmp_path):
 def test_one_row_and_constant_columns_work(tmp_path):
     for name, text in (
         ("one", "a,y\n1,2\n"),
+        ("two", "size,age,rooms,price\n134.7,22,4,365.95\n68.6,42,6,276.03\n"),
         ("constant", "a,b,y\n1,1,2\n1,2,3\n1,3,\n"),
         ("bom", "\ufeffa,y\n1,2\n2,3\n"),
     ):
         source, out = write(tmp_path / f"{name}.csv", text), tmp_path / f"{name}.dsfr"
-        assert run("fit", source, "--target", "y", "-o", out).exit_code == 0
+        assert run("fit", source, "--target", text.split("\n")[0].split(",")[-1], "-o", out).exit_code == 0
         assert run("predict", out, source, "-o", tmp_path / "p.csv").exit_code == 0
 
 
@@ -634,6 +635,43 @@ def test_fit_says_nothing_about_unlabelled_rows_where_there_are_none(frame, tmp_
     text = run("fit", tmp_path / "t.csv", "--target", "noise", "--ignore", "site", "-o", tmp_path / "m.dsfr").output
     assert "NRMSE, leave-one-out" in text
     assert "The unlabelled rows" not in text
+
+
+def fitted_text(frame, folder):
+    frame.to_csv(folder / "t.csv", index=False)
+    return run("fit", folder / "t.csv", "--target", "noise", "--ignore", "site", "-o", folder / "m.dsfr").output
+
+
+def test_fit_says_that_a_model_is_not_better_than_the_mean(frame, tmp_path):
+    said = "No signal was measured: always answering with the mean of the labels has NRMSE 1"
+    assert said not in fitted_text(frame, tmp_path)
+    labels = frame["noise"].notna()
+    for seed in range(4):
+        frame.loc[labels, "noise"] = np.random.default_rng(seed).normal(size=labels.sum())
+        text = fitted_text(frame, tmp_path)
+        error, uncertainty = map(float, re.search(r"NRMSE, leave-one-out +([\d.]+) ± ([\d.]+)", text).groups())
+        assert (said in text) == (error + uncertainty >= 1.0)
+        assert not (said in text and "The unlabelled rows" in text)
+        if said in text:
+            return
+    raise AssertionError("four tables of noise, and signal was measured in all")
+
+
+def test_one_label_and_equal_labels_have_no_error_to_tell(frame, tmp_path):
+    frame["noise"] = np.where(np.arange(len(frame)) == 3, 5.0, np.nan)
+    assert "leave-one-out   " not in fitted_text(frame, tmp_path)
+    frame["noise"] = np.where(np.arange(len(frame)) < 30, 7.0, np.nan)
+    text = fitted_text(frame, tmp_path)
+    assert "The unlabelled rows" not in text
+    assert "A result below" not in text
+    assert text.rstrip().endswith("THEN noise = 7")
+
+
+def test_labels_of_duplicates_are_told_as_such(frame, tmp_path):
+    n_labels = int(frame["noise"].notna().sum())
+    assert f"NRMSE on the {n_labels} labels used" in fitted_text(frame, tmp_path)
+    twice = pd.concat([frame, frame])
+    assert f"NRMSE on the {2 * n_labels} labels, duplicates included" in fitted_text(twice, tmp_path)
 
 
 @pytest.mark.parametrize(

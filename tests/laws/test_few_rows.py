@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dsfr import SFRRegressor
+from dsfr import RuleRegressor, SFRRegressor
 from dsfr.core.clustering.fuzzy_c_means import EMPTY, ClusterSums
 from dsfr.training import ADMM, Conjugate, Sums
 
@@ -83,3 +83,28 @@ def test_empty_clusters_do_not_count_as_moving():
     centers, moved = np.zeros((3, 2)), np.array([[0.1, 0.0], [5.0, 0.0], [0.0, -0.3]])
     mass = np.array([1.0, EMPTY / 2, 2.0])
     assert ClusterSums(mass, mass[:, None] * moved, 0.0).largest_move(centers, moved) == 0.3
+
+
+@settings(max_examples=10)
+@given(
+    seed=st.integers(0, 10_000),
+    n_rows=st.integers(1, 6),
+    n_features=st.integers(1, 3),
+    is_whole=st.booleans(),
+    share=st.sampled_from([1.0, 0.5]),
+)
+@example(seed=0, n_rows=2, n_features=3, is_whole=False, share=1.0)
+def test_short_rules_of_few_rows_have_finite_predictions(seed, n_rows, n_features, is_whole, share):
+    """Sums of so few rows are those of rounding errors wherever a rule could be split."""
+    rng = np.random.default_rng(seed)
+    X = (
+        rng.integers(0, 3, (n_rows, n_features)).astype(float)
+        if is_whole
+        else rng.uniform(20, 200, (n_rows, n_features))
+    )
+    y = np.where(rng.random(n_rows) < share, 3.0 * X[:, 0], np.nan)
+    y[0] = 3.0 * X[0, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = RuleRegressor(random_state=0).fit(X, y)
+    assert np.isfinite(fitted.predict(X)).all()

@@ -208,7 +208,7 @@ def _check_table(data: str, output: str) -> None:
 
 def _report_fit(outcome: Any, output: str) -> None:
     from dsfr.cli.console import show_ledger, show_table
-    from dsfr.pipeline.left_out import gain_of_unlabeled
+    from dsfr.pipeline.left_out import NO_SIGNAL, gain_of_unlabeled
 
     training = outcome.model.training
     rows = [
@@ -222,8 +222,11 @@ def _report_fit(outcome: Any, output: str) -> None:
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]
     show_table("Trained", ["", ""], rows)
-    if outcome.alone is not None:
-        click.echo(gain_of_unlabeled(outcome.left_out, outcome.alone))
+    found, spread = outcome.left_out, outcome.spread
+    if found is not None and spread is not None and not found.is_better_than(spread):
+        click.echo(NO_SIGNAL)
+    elif outcome.alone is not None and found.error > 0.0:
+        click.echo(gain_of_unlabeled(found, outcome.alone))
     if outcome.model.is_student:
         click.echo(f"\n{outcome.model.explain()}")
     if "models" in training:

@@ -189,4 +189,6 @@ def _errors(rows: Scan, model: Model) -> tuple[dict[str, float], float | None]:
         errors["labels used"].add(block.y, predictions)
         errors["hidden labels"].add(block.hidden, predictions)
     spread = errors["labels used"].spread if errors["labels used"].is_known else None
+    if errors["labels used"].n != model.training["n_labeled"]:
+        errors = {"labels, duplicates included": errors.pop("labels used"), **errors}
     return {f"NRMSE on the {error.n} {what}": error.nrmse for what, error in errors.items() if error.is_known}, spread

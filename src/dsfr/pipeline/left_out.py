@@ -23,9 +23,13 @@ class LeftOut:
 
     @classmethod
     def of(cls, mixture: Mixture) -> LeftOut | None:
-        """That of a model; None if it was trained without uncertainty."""
+        """That of a model; None if it was trained without uncertainty, or on one label: then none would be left."""
         scores = mixture.scores
-        return None if scores is None else cls(scores.deviation, scores.standard_error)
+        return None if scores is None or scores.counts[-1] < 2 else cls(scores.deviation, scores.standard_error)
+
+    def is_better_than(self, spread: float) -> bool:
+        """Whether the error is measurably below that of always answering with the mean: by one standard error."""
+        return self.error + self.standard_error < spread
 
 
 def without_unlabeled(rows: Scan, options: FitOptions, training: Any, declare: Any) -> LeftOut | None:
@@ -43,6 +47,13 @@ def without_unlabeled(rows: Scan, options: FitOptions, training: Any, declare: A
         warnings.simplefilter("ignore")  # those of the model itself were given already
         alone.fit(replace(rows, labeled_only=True, agent_column=None, on_rows=None))
     return LeftOut.of(alone.model_.mixture)
+
+
+NO_SIGNAL = (
+    "No signal was measured: always answering with the mean of the labels has NRMSE 1, and by leave-one-out this model "
+    "is not better by more than the uncertainty. Label more rows, or add columns that matter."
+)
+"""What is said of a model that is not better than the mean."""
 
 
 def gain_of_unlabeled(error: LeftOut, alone: LeftOut) -> str:

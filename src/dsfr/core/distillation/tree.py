@@ -160,10 +160,11 @@ def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[
     above, possible = above[is_heavy], list(compress(possible, is_heavy))
     line, whole = fit_lines(_matrix(total), leaf.prior)
     gains = whole - sum(fit_lines(_matrix(part), line)[1] for part in (above, total - above))
+    if not gains.max() > growth.least_gain:  # also where rounding made all of them negative
+        return None
     # The first of equal ones, so that the order in which sums were added does not decide.
     best = int(np.flatnonzero(gains >= gains.max() * (1.0 - EQUAL))[0])
-    gain = float(gains[best])
-    return Split(number, possible[best], gain) if gain > growth.least_gain else None
+    return Split(number, possible[best], float(gains[best]))
 
 
 Cut = tuple[Array, tuple[Bounds, Bounds]]

@@ -134,7 +134,13 @@ class Card:
         """Where features of lines, and the result, are cut off."""
         low, high = in_full(self.link.low), in_full(self.link.high)
         result = f"A result below {low} counts as {low}, above {high} as {high}"
-        return [*self._feature_limits(), *([] if self.link.is_identity else [result])]
+        return [*self._feature_limits(), *([result] if self._is_cut_off() else [])]
+
+    def _is_cut_off(self) -> bool:
+        """Whether a result can be beyond its limits: averages of constants within them cannot."""
+        constants = self.lines[:, 0]
+        within = self.link.low <= constants.min() and constants.max() <= self.link.high
+        return not self.link.is_identity and (bool(self.lines[:, 1:].any()) or not within)
 
     def _feature_limits(self) -> list[str]:
         limits = self.predictor.limits
