@@ -230,7 +230,7 @@ def test_missing_and_broken_specs_raise(tmp_path):
 def test_the_specs_follow_the_protocol_of_the_paper():
     for quick in (False, True):
         specs = {spec.name: spec for spec in read_specs(EXPERIMENTS, quick=quick)}
-        fewer = {"admm": 7, "deviations": 3, "complexity": 3}  # than the paper's ten
+        fewer = {"complexity": 3}  # than the paper's ten
         for name, spec in specs.items():
             assert spec.repetitions == (2 if quick else fewer.get(name, 10)), name
         grid = specs["grid"]

@@ -1,17 +1,19 @@
-"""Sums by gossip: exact residues, the polynomial of the Laplacian, and messages that give nothing away."""
+"""Sums by gossip: exact residues, trees and polynomials of the Laplacian, and messages that give nothing away."""
 
 import math
 
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr.engines import Absence, EngineError, Faults
 from dsfr.engines.gossip.minimal_polynomial import _minimal_polynomial, sum_polynomial
 from dsfr.engines.gossip.residues import FRACTION_BITS, LARGEST, PRIMES, decode, encode, from_message, to_message
-from dsfr.engines.gossip.summation import Summation, contribution, message_bytes, total
+from dsfr.engines.gossip.rules import PolynomialRule, TreeRule, n_messages, sum_rule
+from dsfr.engines.gossip.summation import contribution, message_bytes, total
 from dsfr.engines.local.gossip import LEARN, PATIENCE, GossipEngine
 from dsfr.engines.topology import TOPOLOGIES, make_topology
 
@@ -71,6 +73,71 @@ def test_a_graph_in_pieces_has_no_sums():
         sum_polynomial({"a": ("b",), "b": ("a",), "c": ("d",), "d": ("c",)})
 
 
+def exchange_all(rule, parts, carries=lambda sender, receiver: True):
+    """Carry out all exchanges of a rule over links that carry messages; what was sent over each link."""
+    sent = {}
+    for k, links in enumerate(rule.exchanges, start=1):
+        messages = {link: parts[link[0]].message(link[1]) for link in links if carries(*link)}
+        for name, part in parts.items():
+            part.receive(k, {sender: message for (sender, receiver), message in messages.items() if receiver == name})
+        for link, message in messages.items():
+            sent.setdefault(link, []).append(from_message(message))
+    return sent
+
+
+@given(names, st.integers(1, 12), seeds)
+def test_both_rules_give_everybody_the_sum(name, n, seed):
+    links = make_topology(name, agents_of(n), seed=seed)
+    values = dict(zip(links, np.random.default_rng(seed).normal(size=(n, 2)), strict=True))
+    for rule in (PolynomialRule.of(links), TreeRule.of(links)):
+        parts = {agent: rule.begin(encode(value, "share")) for agent, value in values.items()}
+        exchange_all(rule, parts)
+        for part in parts.values():
+            np.testing.assert_allclose(decode(part.value), sum(values.values()), rtol=1e-15, atol=1e-15)
+
+
+@given(names, st.integers(2, 12), seeds)
+def test_a_tree_sends_one_message_each_way_over_each_of_its_links(name, n, seed):
+    links = make_topology(name, agents_of(n), seed=seed)
+    rule = TreeRule.of(links)
+    sent = [link for exchange in rule.exchanges for link in exchange]
+    assert len(sent) == len(set(sent)) == 2 * (n - 1)
+    assert all(receiver in links[sender] for sender, receiver in sent)
+    tree = nx.Graph(sent)
+    assert nx.is_tree(tree)
+    assert len(rule.exchanges) == nx.diameter(tree)
+
+
+@settings(max_examples=40)
+@given(names, st.integers(2, 9), seeds)
+def test_an_agent_learns_of_a_tree_the_sums_of_the_parts_that_fall_apart_without_it(name, n, seed):
+    """Contributions and masks are unknowns; what follows from messages without unknown masks are those sums."""
+    links = make_topology(name, agents_of(n), seed=seed)
+    edges = [(a, b) for a, near in links.items() for b in near if a < b]
+    unknowns = {unknown: place for place, unknown in enumerate([*links, *edges])}
+    rule, parts = TreeRule.of(links), {}
+    for agent in links:
+        own = np.zeros((len(PRIMES), len(unknowns)), dtype=np.int64)
+        own[:, unknowns[agent]] = 1
+        for one, other in (edge for edge in edges if agent in edge):
+            own[:, unknowns[one, other]] = 1 if agent == one else -1
+        parts[agent] = rule.begin(own % PRIMES[:, None])
+    sent = exchange_all(rule, parts)
+    for agent in links:
+        received = [message[0] for (_, receiver), messages in sent.items() if receiver == agent for message in messages]
+        seen = np.array([np.where(row > PRIMES[0] // 2, row - PRIMES[0], row) for row in received])
+        hidden = [unknowns[edge] for edge in edges if agent not in edge]
+        free = scipy.linalg.null_space(seen[:, hidden].T) if hidden else np.eye(len(seen))
+        others = [other for other in links if other != agent]
+        learnt = free.T @ seen[:, [unknowns[other] for other in others]]
+        graph = nx.Graph({other: [near for near in links[other] if near != agent] for other in others})
+        pieces = np.array(
+            [[other in piece for other in others] for piece in nx.connected_components(graph)], dtype=float
+        )
+        rank = np.linalg.matrix_rank
+        assert rank(np.vstack([pieces, learnt])) == rank(pieces) == len(pieces)
+
+
 def share(shard, memory, broadcast):
     return memory, {"value": shard}
 
@@ -94,12 +161,12 @@ def test_everybody_gets_the_exact_sum_the_maximum_and_all_contributions(name, n,
     graph = nx.Graph({agent: list(near) for agent, near in topology.items()})
     across = nx.diameter(graph)
     rounds = {verb: entry.rounds for (task, verb), entry in engine.ledger.entries.items() if task == "share"}
-    degree = sum_polynomial(topology).degree
-    assert rounds == {v: r for v, r in {"sum": degree, "max": across, "gather": across}.items() if r}
+    exchanges = len(sum_rule(topology).exchanges)
+    assert rounds == {v: r for v, r in {"sum": exchanges, "max": across, "gather": across}.items() if r}
     if n > 1:
         assert engine.ledger.entries[LEARN, "flood"].rounds == across + 1  # all links, and a key for each
-        assert engine.ledger.entries["share", "sum"].bytes_up == degree * 2 * graph.number_of_edges() * message_bytes(3)
-    assert across <= degree
+        assert engine.ledger.entries["share", "sum"].bytes_up == n_messages(sum_rule(topology)) * message_bytes(3)
+    assert across <= exchanges <= sum_polynomial(topology).degree
 
 
 def test_contributions_that_do_not_fit_are_refused():
@@ -113,12 +180,9 @@ def test_another_graph_than_everybody_thinks_is_noticed():
     """A link that does not carry what it should: every agent sees that the sum of the check numbers is wrong."""
     known = make_topology("ring", agents_of(6))
     true = make_topology("line", agents_of(6))
-    polynomial = sum_polynomial(known)
-    parts = {name: Summation.begin(polynomial, contribution(name, np.ones(2), {}, 1, "share")) for name in known}
-    for k in range(1, polynomial.degree + 1):
-        messages = {name: part.message() for name, part in parts.items()}
-        for name, part in parts.items():
-            part.receive(k, [messages[near] for near in true[name]])
+    rule = PolynomialRule.of(known)
+    parts = {name: rule.begin(contribution(name, np.ones(2), {}, 1, "share")) for name in known}
+    exchange_all(rule, parts, carries=lambda sender, receiver: sender in true[receiver])
     for part in parts.values():
         with pytest.raises(EngineError, match="the sum of task 'share' has come out wrong"):
             total(part.value, known, "share")
@@ -127,12 +191,11 @@ def test_another_graph_than_everybody_thinks_is_noticed():
 class Spy(GossipEngine):
     """Keeps what every agent receives in sums."""
 
-    def _exchange(self, task, verb, message):
-        received = super()._exchange(task, verb, message)
+    def _exchange(self, task, verb, message, links=None):
+        received = super()._exchange(task, verb, message, links)
         if verb == "sum":
-            self.seen.append(
-                {name: [from_message(part["value"]) for part in parts] for name, parts in received.items()}
-            )
+            for (sender, receiver), part in ((link, message(*link)) for link in links):
+                self.seen.setdefault(receiver, []).append((sender, from_message(part["value"])))
         return received
 
 
@@ -144,13 +207,13 @@ def test_contributions_are_masked(name):
     seen, sums = [], []
     for _ in range(2):
         engine = Spy(dict(zip(topology, values, strict=True)), {"share": share}, topology)
-        engine.seen = []
+        engine.seen = {}
         sums.append(engine.sum("share", {})["value"])
         seen.append(engine.seen)
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], [15.0, 6.0])
     for receiver in topology:
-        for first, second in zip(seen[0][0][receiver], seen[1][0][receiver], strict=True):
+        for (_, first), (_, second) in zip(seen[0][receiver], seen[1][receiver], strict=True):
             assert (first[:, :2] != second[:, :2]).all()
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dsfr import InProcess, SFRRegressor
 from dsfr.core.consensus.admm import relative_error_bound
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
-from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
+from dsfr.engines.gossip.rules import sum_rule
 from dsfr.engines.local.gossip import LEARN, GossipEngine
 from dsfr.engines.topology import TOPOLOGIES, make_topology
 from dsfr.training import TASKS, make_shards, train
@@ -158,7 +158,7 @@ def test_rounds_are_known_before_they_are_made(name, n_agents, seed):
     direct = InProcessEngine(shards, TASKS)
     train(direct, make_settings(solver="sums", n_rules=2, seed=seed))
     across = engine.ledger.entries[LEARN, "flood"].rounds - 1
-    cost = {"sum": sum_polynomial(engine.links).degree, "max": across, "gather": across}
+    cost = {"sum": len(sum_rule(engine.links).exchanges), "max": across, "gather": across}
     expected = {key: entry.rounds * cost[key[1]] for key, entry in direct.ledger.entries.items()}
     assert {key: e.rounds for key, e in engine.ledger.entries.items()} == expected | {(LEARN, "flood"): across + 1}
     assert {e.verb for e in engine.ledger.entries.values() if e.reveals_single_contributions} == {"gather"}

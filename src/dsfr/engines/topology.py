@@ -96,6 +96,17 @@ def spanning_tree(topology: Mapping[Any, Sequence[Any]], root: Any) -> list[dict
     return layers
 
 
+def narrowest_tree(topology: Mapping[str, Sequence[str]]) -> Topology:
+    """The breadth-first spanning tree about an agent in the middle whose farthest leaves are the nearest."""
+    trees = []
+    for middle in nx.center(graph_of(topology)):
+        tree = nx.Graph(link for layer in spanning_tree(topology, middle) for link in layer.items())
+        tree.add_node(middle)
+        trees.append((nx.diameter(tree), tree))
+    narrowest = min(trees, key=lambda found: found[0])[1]
+    return {name: tuple(near for near in topology[name] if narrowest.has_edge(name, near)) for name in topology}
+
+
 def check_topology(topology: Mapping[str, Sequence[str]], agents: Sequence[str]) -> Topology:
     """The topology in the order of the agents.
 

@@ -12,7 +12,7 @@ import numpy as np
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.penalties.interpolation_consistency import consistency_gram
-from dsfr.engines.gossip.minimal_polynomial import sum_polynomial
+from dsfr.engines.gossip.rules import SumRule, n_messages, sum_rule
 from dsfr.engines.gossip.summation import KEY_BYTES, message_bytes
 from dsfr.training import Settings
 from dsfr.training.legs import Leg
@@ -86,13 +86,13 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class GossipLinks:
-    """How messages travel without a coordinator: to all neighbors, in every round."""
+    """How messages travel without a coordinator: between neighbors, all of a round at the same time."""
 
     graph: Mapping[str, Sequence[str]]
     latency: float
     bandwidth: float
-    degree: int
-    """Rounds that a sum takes."""
+    rule: SumRule
+    """How a sum is found."""
     diameter: int
     """Rounds that a maximum takes, or what one agent tells to all."""
 
@@ -110,12 +110,12 @@ class GossipLinks:
 
     def rounds(self, leg: Leg) -> int:
         """Rounds of the ledger that a reduction takes."""
-        return self.degree if leg.verb == "sum" else self.diameter
+        return len(self.rule.exchanges) if leg.verb == "sum" else self.diameter
 
     def bytes(self, leg: Leg) -> float:
         """Bytes of one reduction; the one answer of a gather may come from any agent."""
         if leg.verb == "sum":
-            return self.degree * self._n_messages * message_bytes(leg.bytes_up // NUMBER)
+            return n_messages(self.rule) * message_bytes(leg.bytes_up // NUMBER)
         if leg.verb == "max":
             return self.diameter * self._n_messages * leg.bytes_up
         relays = sum(map(self._relays, self.graph))
@@ -123,7 +123,7 @@ class GossipLinks:
 
     def messages(self, leg: Leg) -> int:
         """Messages of one reduction."""
-        return self.rounds(leg) * self._n_messages
+        return n_messages(self.rule) if leg.verb == "sum" else self.diameter * self._n_messages
 
     def seconds(self, leg: Leg) -> float:
         """Time of one reduction: messages of a round travel at the same time."""
@@ -221,7 +221,7 @@ def plan_links(
     agents = agents_in(topology, n_agents)
     graph = make_topology(topology, agents, seed=seed)
     if gossip:
-        return GossipLinks(graph, latency, bandwidth, sum_polynomial(graph).degree, diameter(graph))
+        return GossipLinks(graph, latency, bandwidth, sum_rule(graph), diameter(graph))
     depths = tuple(distances(graph, agents[0]).values())[1:]
     n_offers = sum(map(len, graph.values())) - (n_agents - 1)
     return Links(n_agents, latency, bandwidth, depths, n_offers)

@@ -1,4 +1,4 @@
-"""One agent's part in a sum by gossip: what it sends to its neighbors, and what it makes of what they send.
+"""What an agent brings to a sum by gossip, and how it reads the result.
 
 Contributions are masked: the two ends of every link add and subtract the same random residues, which cancel in the sum
 and which nobody else knows. An agent with several links shows its contribution to none of its neighbors.
@@ -7,47 +7,19 @@ and which nobody else knows. An agent with several links shows its contribution 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from hashlib import shake_256
 
 import numpy as np
 import numpy.typing as npt
 
 from dsfr.engines.contract import EngineError
-from dsfr.engines.gossip.minimal_polynomial import SumPolynomial
-from dsfr.engines.gossip.residues import BYTES, MODULI, PRIMES, Residues, decode, encode, from_message, to_message
+from dsfr.engines.gossip.residues import BYTES, MODULI, PRIMES, Residues, decode, encode, from_message
 
 KEY_BYTES = 16
 """Random bytes that each end of a link contributes to the key of its masks."""
 
 Vector = npt.NDArray[np.float64]
-Message = npt.NDArray[np.uint8]
-
-
-@dataclass(slots=True)
-class Summation:
-    """The state of an agent in Horner's rule."""
-
-    polynomial: SumPolynomial
-    own: Residues
-    value: Residues
-
-    @classmethod
-    def begin(cls, polynomial: SumPolynomial, own: Residues) -> Summation:
-        """Before the first exchange."""
-        return cls(polynomial, own, polynomial.horner(0, own, 0))
-
-    def message(self) -> Message:
-        """What all neighbors are sent."""
-        return to_message(self.value)
-
-    def receive(self, k: int, messages: Sequence[Message]) -> None:
-        """Take up what all neighbors have sent in exchange ``k``."""
-        laplacian = len(messages) * self.value
-        for message in messages:
-            laplacian -= from_message(message)
-        self.value = self.polynomial.horner(k, self.own, laplacian)
 
 
 def contribution(name: str, numbers: Vector, keys: Mapping[str, bytes], round_number: int, task: str) -> Residues:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from dsfr.engines.contract import EngineError, Tasks
 from dsfr.engines.flattening import flatten, layout_of, unflatten
-from dsfr.engines.gossip.minimal_polynomial import SumPolynomial, sum_polynomial
-from dsfr.engines.gossip.summation import KEY_BYTES, Summation, Vector, contribution, total
+from dsfr.engines.gossip.rules import Link, SumRule, sum_rule
+from dsfr.engines.gossip.summation import KEY_BYTES, Vector, contribution, total
 from dsfr.engines.ledger import Entry
 from dsfr.engines.local.engine import LocalEngine
 from dsfr.engines.local.faults import Faults
@@ -29,8 +29,6 @@ LEARN = "learn_links"
 
 Parts = dict[Any, npt.NDArray[Any]]
 """What a message holds, by name."""
-Links = Sequence[tuple[str, str]]
-"""Sender and receiver of messages."""
 
 
 class MissingAgentsError(Exception):
@@ -44,10 +42,9 @@ class MissingAgentsError(Exception):
 class GossipEngine(LocalEngine):
     """The reductions of an engine with no coordinator: all agents end with the same result, to the bit.
 
-    First all agents learn the graph: each passes on the lists of links that it has heard of. Then all know the
-    polynomial of the Laplacian that sums (`dsfr.engines.gossip.minimal_polynomial`), and a sum takes as many exchanges
-    with the neighbors as its degree. Maxima and gathered contributions are passed on as many times as the diameter.
-    Every exchange counts as a round of the ledger.
+    First all agents learn the graph: each passes on the lists of links that it has heard of. Then all know who sends
+    what to whom until all have the sum (`dsfr.engines.gossip.rules`). Maxima and gathered contributions are passed on
+    as many times as the diameter. Every exchange counts as a round of the ledger.
 
     An exchange ends when every message has arrived: one that is lost is sent again in the next round, and for an agent
     that is away its neighbors wait. One that has been away for `PATIENCE` rounds is left out for good; the agents that
@@ -71,7 +68,7 @@ class GossipEngine(LocalEngine):
         super().__init__(shards, tasks, serialize=True, faults=faults, min_agents=min_agents)
         self._links = check_topology(topology, self.agents)
         self._diameter = diameter(self._links)
-        self._polynomial: SumPolynomial | None = None
+        self._rule: SumRule | None = None
         self._keys: dict[str, dict[str, bytes]] = {}
         self._n_sums = 0
         self._rounds_away = dict.fromkeys(self._agents, 0)
@@ -130,13 +127,13 @@ class GossipEngine(LocalEngine):
 
     def _learn_links(self) -> None:
         """Let all agents know all links, and the two ends of every link a secret key."""
-        if self._polynomial is not None:
+        if self._rule is not None:
             return
         order = list(self._agents)
         own = {name: {name: np.isin(order, near).astype(np.uint8)} for name, near in self._links.items()}
         heard = self._pass_on(LEARN, "flood", own)
         known = {name: tuple(n for n, linked in zip(order, heard[name], strict=True) if linked) for name in self._links}
-        self._polynomial = sum_polynomial(known)
+        self._rule = sum_rule(known)
         self._agree_keys()
 
     def _agree_keys(self) -> None:
@@ -147,23 +144,22 @@ class GossipEngine(LocalEngine):
             received = self._exchange(LEARN, "flood", lambda *link: {"key": np.frombuffer(own[link], dtype=np.uint8)})
         self._keys = {}
         for name, nearby in self._links.items():
-            theirs = [parts["key"].tobytes() for parts in received.get(name, [])]
-            pairs = {near: (own[name, near], other) for near, other in zip(nearby, theirs, strict=True)}
+            pairs = {near: (own[name, near], received[name][near]["key"].tobytes()) for near in nearby}
             self._keys[name] = {near: b"".join(pair if name < near else pair[::-1]) for near, pair in pairs.items()}
 
     def _gossip(self, task: str, vectors: dict[str, Vector]) -> Vector:
-        """The sum of all vectors, by Horner's rule in the Laplacian."""
-        assert self._polynomial is not None
+        """The sum of all vectors."""
+        assert self._rule is not None
         self._n_sums += 1
         parts = {
-            name: Summation.begin(self._polynomial, contribution(name, vector, self._keys[name], self._n_sums, task))
+            name: self._rule.begin(contribution(name, vector, self._keys[name], self._n_sums, task))
             for name, vector in vectors.items()
         }
-        for k in range(1, self._polynomial.degree + 1):
-            messages = {name: part.message() for name, part in parts.items()}
-            received = self._exchange(task, "sum", lambda sender, _: {"value": messages[sender]})  # noqa: B023
-            for name, part in parts.items():
-                part.receive(k, [heard["value"] for heard in received[name]])
+        for k, links in enumerate(self._rule.exchanges, start=1):
+            messages = {link: {"value": parts[link[0]].message(link[1])} for link in links}
+            received = self._exchange(task, "sum", lambda *link: messages[link], links)  # noqa: B023
+            for name, heard in received.items():
+                parts[name].receive(k, {sender: found["value"] for sender, found in heard.items()})
         return total(_common(task, [part.value for part in parts.values()]), self._links, task)
 
     def _flood(self, task: str, vectors: dict[str, Vector]) -> Vector:
@@ -172,7 +168,7 @@ class GossipEngine(LocalEngine):
             known = vectors
             received = self._exchange(task, "max", lambda sender, _: {"value": known[sender]})  # noqa: B023
             vectors = {
-                name: np.maximum.reduce([vector, *(heard["value"] for heard in received[name])])
+                name: np.maximum.reduce([vector, *(heard["value"] for heard in received[name].values())])
                 for name, vector in vectors.items()
             }
         largest: Vector = _common(task, list(vectors.values()))
@@ -186,7 +182,7 @@ class GossipEngine(LocalEngine):
             received = self._exchange(task, verb, lambda sender, _: sent[sender])  # noqa: B023
             news = {}
             for name in self._links:
-                heard = {item: array for parts in received[name] for item, array in parts.items()}
+                heard = {item: array for parts in received[name].values() for item, array in parts.items()}
                 news[name] = {item: array for item, array in heard.items() if item not in known[name]}
                 known[name] |= news[name]
         everything = set().union(*known.values())
@@ -194,10 +190,12 @@ class GossipEngine(LocalEngine):
             raise EngineError(f"the message of task {task!r} has not reached all agents")
         return next(iter(known.values()))
 
-    def _exchange(self, task: str, verb: str, message: Callable[[str, str], Parts]) -> dict[str, list[Parts]]:
-        """Send over all links, both ways, for as many rounds as it takes; what every agent has received."""
-        waiting = [(name, near) for name, nearby in self._links.items() for near in nearby]
-        received: dict[tuple[str, str], Parts] = {}
+    def _exchange(
+        self, task: str, verb: str, message: Callable[[str, str], Parts], links: Sequence[Link] | None = None
+    ) -> dict[str, dict[str, Parts]]:
+        """Send over some links, or all, for as many rounds as it takes; what every agent has received, by sender."""
+        waiting = links or [(name, near) for name, nearby in self._links.items() for near in nearby]
+        received: dict[Link, Parts] = {}
         for _ in range(MAX_REPEATS + PATIENCE):
             entry, away = self.ledger.open(task, verb), self._faults.begin_round(task)
             self._count_absences(away)
@@ -206,14 +204,14 @@ class GossipEngine(LocalEngine):
             received |= self._try(entry, [link for link in waiting if not away.intersection(link)], message)
             waiting = [link for link in waiting if link not in received]
             if not waiting:
-                return {name: [received[near, name] for near in nearby] for name, nearby in self._links.items()}
-        links = ", ".join(f"{sender} to {receiver}" for sender, receiver in waiting[:5])
+                return _by_receiver(received, self._links)
+        lost = ", ".join(f"{sender} to {receiver}" for sender, receiver in waiting[:5])
         raise EngineError(
-            f"messages were lost in {MAX_REPEATS} rounds of task {task!r}, from {links}: mend the links, or send lost "
+            f"messages were lost in {MAX_REPEATS} rounds of task {task!r}, from {lost}: mend the links, or send lost "
             "messages more often"
         )
 
-    def _try(self, entry: Entry, links: Links, message: Callable[[str, str], Parts]) -> dict[tuple[str, str], Parts]:
+    def _try(self, entry: Entry, links: Sequence[Link], message: Callable[[str, str], Parts]) -> dict[Link, Parts]:
         """Send over some links at the same time; what has arrived."""
         arrived, slowest = {}, 0.0
         for link in links:
@@ -238,7 +236,7 @@ class GossipEngine(LocalEngine):
         """Go on without some agents, if those that are left can still reach each other."""
         left = {name: near for name, near in self._links.items() if name not in missing}
         self._links = {name: tuple(n for n in near if n not in missing) for name, near in left.items()}
-        self._polynomial = None
+        self._rule = None
         if len(self._links) < self._min_agents:
             raise self._too_few(task, tuple(self._links))
         reached = reachable(self._links, next(iter(self._links)), frozenset())
@@ -250,6 +248,14 @@ class GossipEngine(LocalEngine):
                 f"{', '.join(cut_off)} cannot reach the others: bring them back, or add links that go around them"
             )
         self._diameter = diameter(self._links)
+
+
+def _by_receiver(received: Mapping[Link, Parts], links: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Parts]]:
+    """What every agent has received, in the order of its neighbors."""
+    return {
+        name: {near: received[near, name] for near in nearby if (near, name) in received}
+        for name, nearby in links.items()
+    }
 
 
 def _common(task: str, copies: list[Any]) -> Any:
