@@ -46,7 +46,7 @@ def in_process(n_owners: int, *, masks: bool) -> None:
         masks,
         time.perf_counter() - begun,
         model.ledger_.rounds,
-        sum(entry.bytes_up for entry in model.ledger_.entries),
+        sum(entry.bytes_up for entry in model.ledger_.entries.values()),
     )
 
 
@@ -73,11 +73,12 @@ def over_nvflare(n_owners: int) -> None:
         if done.returncode:
             raise SystemExit(done.stderr)
         entries = AuditJournal(sites.folder / sites.names[0] / "local" / "journal.jsonl").entries()
-        show("NVFlare", n_owners, True, seconds, *rounds_of(entries))
+        rounds, sent, each = rounds_of(entries)
+        show("NVFlare", n_owners, True, seconds, rounds, n_owners * sent, each)
 
 
 def rounds_of(entries: list[dict[str, object]]) -> tuple[int, int, float]:
-    """Rounds, bytes that one owner sent times the owners, and seconds per round, from the journal of an owner."""
+    """Rounds, bytes that the owner sent, and median seconds from one round to the next, from its journal."""
     sent = [entry for entry in entries if entry["event"] == "sent"]
     gaps = np.diff([float(str(entry["time"])) for entry in sent])
     return len(sent), sum(int(str(entry["bytes"])) for entry in sent), float(np.median(gaps))
@@ -101,7 +102,9 @@ def main() -> None:
         for masks in (False, True):
             in_process(n_owners, masks=masks)
     over_nvflare(5)
-    print("MB sent: by all owners in-process, by one of them over NVFlare, whose seconds include the start of the job")
+    print(
+        "MB sent: by all owners. Seconds over NVFlare: from the command to the model, with the start and end of the job"
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,13 @@ from dsfr.storage.atomic import replacing
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = (README, *(ROOT / "docs" / name for name in ("benchmarks.md", "clusters.md", "reliability.md")))
+DOCUMENTS = (
+    README,
+    *(
+        ROOT / "docs" / name
+        for name in ("benchmarks.md", "clusters.md", "federation.md", "privacy.md", "reliability.md")
+    ),
+)
 """Documents with marked blocks."""
 RESULTS = ROOT / "benchmarks" / "results"
 NAMES = (
@@ -35,6 +41,7 @@ NAMES = (
     "traffic",
     "kills",
     "clusters",
+    "federation",
     "torture",
 )
 SUMMARIES = ("accuracy_design", "accuracy_judged", "readable_design", "readable_judged")

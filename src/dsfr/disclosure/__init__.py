@@ -5,7 +5,8 @@ leaves, `masks` and `ring` hide a contribution until all are added up, and `engi
 """
 
 from dsfr.disclosure.engine import ProtectedEngine, protect
-from dsfr.disclosure.owner import PolicyError, protected_tasks
+from dsfr.disclosure.owner import protected_tasks
 from dsfr.disclosure.policy import Policy
+from dsfr.disclosure.refusal import PolicyError
 
 __all__ = ["Policy", "PolicyError", "ProtectedEngine", "protect", "protected_tasks"]

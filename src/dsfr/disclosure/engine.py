@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dsfr.disclosure.owner import ADMIT, CHECK, PREFIXES, ROUND, STATE, PolicyError
+from dsfr.disclosure.owner import ADMIT, CHECK, PREFIXES, ROUND, STATE
+from dsfr.disclosure.refusal import PolicyError
 from dsfr.disclosure.ring import PARTS, decode, from_parts
 from dsfr.disclosure.statements import Statement, pack_statements
 from dsfr.disclosure.table import NOT_LISTED, TABLE

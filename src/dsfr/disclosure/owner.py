@@ -9,32 +9,28 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.scaling.affine import Ranges
+from dsfr.disclosure.budget import SPENT, Budget
 from dsfr.disclosure.masks import KEY_BYTES, mask, new_key, pair_secrets, public_key, question
 from dsfr.disclosure.policy import Policy
+from dsfr.disclosure.refusal import OWN, PolicyError
 from dsfr.disclosure.ring import LARGEST, PARTS, add, encode, to_parts
 from dsfr.disclosure.rules import DisclosureRule, Request
 from dsfr.disclosure.statements import Identity, Statement, run_of, unpack_statements
 from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE
-from dsfr.engines import EngineError, RefusedError, Task, Tasks
+from dsfr.engines import RefusedError, Task, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle
 from dsfr.training.tasks.registry import REGISTRY
 
 STATE, ADMIT = "state_labels_and_key", "admit_owners"
 """The two tasks that open a fit."""
-DECLARE = "row_moments"
-"""The task that declares the ranges of a fit; they stay the same until its end."""
+DECLARE = ("row_moments", "clipped_moments")
+"""Tasks that declare the ranges of a fit; they stay the same until its end."""
 ROUND = "mask_round"
 """Number of a masked round in its broadcast."""
 CHECK = "mask_check"
 """A number 1 in every masked contribution: the sum is the number of owners if and only if all masks cancel."""
 PREFIXES = {"float64": "f_", "int64": "i_", "uint64": "u_", "uint8": "b_"}
 """Of names of masked arrays, by the type of the numbers."""
-OWN = "disclosure_"
-"""Prefix of what the owner's side keeps in memory; tasks do not see it."""
-
-
-class PolicyError(EngineError):
-    """An owner refuses: names the rule, the numbers and the remedy."""
 
 
 class RuleError(PolicyError, RefusedError):
@@ -66,7 +62,8 @@ class ProtectedTask:
         kept = self._count_round(kept, broadcast)
         asked = {name: value for name, value in broadcast.items() if name != ROUND}
         rest, contribution = self._run(shard, rest, asked, kept)
-        if self.name == DECLARE and OWN + "low" not in kept:
+        kept |= self._spent(kept)
+        if self.name in DECLARE and OWN + "low" not in kept:
             kept |= {OWN + name: broadcast[name] for name in ("low", "high")}
         return {**rest, **kept}, self._mask(kept, asked, contribution) if self.masked else contribution
 
@@ -78,6 +75,8 @@ class ProtectedTask:
         rules = TABLE.get(self.name, NOT_LISTED)
         if rules.refused:
             raise PolicyError(f"task {self.name!r} is refused: {rules.refused}")
+        budget = Budget(self.name, self.policy, rules.noise, kept)
+        budget.check(masked=self.masked)
         REGISTRY[self.name].check_broadcast(broadcast, {"d": shard.n_features}, memory)
         declared = Ranges(kept[OWN + "low"], kept[OWN + "high"]) if OWN + "low" in kept else None
         rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard
@@ -85,7 +84,13 @@ class ProtectedTask:
         self._enforce((*EVERY_TASK, *rules.before), request)
         after, contribution = self.task(shard, memory, broadcast)
         self._enforce(rules.after, replace(request, memory=after, contribution=contribution))
-        return after, contribution
+        return after, budget.with_noise(contribution, shard.n_features)
+
+    def _spent(self, kept: Bundle) -> Bundle:
+        """Share of the fit's privacy that is spent with this task; an owner without a budget counts too."""
+        noise = TABLE.get(self.name, NOT_LISTED).noise
+        before = float(kept.get(SPENT, np.asarray(0.0)))
+        return {} if noise is None else {SPENT: np.asarray(before + noise.budget)}
 
     def _enforce(self, rules: tuple[DisclosureRule, ...], request: Request) -> None:
         for rule in rules:

@@ -15,6 +15,11 @@ _COLUMNS = Rule(
 )
 
 
+_PROBABILITY = Rule(
+    lambda value: isinstance(value, float) and 0.0 < value < 0.1, "a number between 0 and 0.1; 1e-6 is usual"
+)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Policy(Component):
     """What an owner lets out of its table. Every rule is checked by the owner, before anything leaves.
@@ -51,6 +56,11 @@ class Policy(Component):
     max_checks : int, default=5
         Most checks of different declared ranges against the same rows: each answers with yes or no for every column,
         and bisection would find extremes. Only owners that keep a journal can count them.
+    epsilon : float, default=None
+        Differential privacy of one fit, see docs/privacy.md: the owner answers two sums with its share of noise, and
+        nothing else. None: without noise.
+    delta : float, default=1e-6
+        Probability with which ``epsilon`` may fail.
     columns : tuple of str, default=None
         Columns that may be used; None: all of the table.
     """
@@ -71,6 +81,10 @@ class Policy(Component):
     max_refusals: int = parameter(40, count(1, "a whole number >= 1"))
     max_fits: int = parameter(20, count(1, "a whole number >= 1"))
     max_checks: int = parameter(5, count(0, "a whole number >= 0; with 0 no check is answered"))
+    epsilon: float | None = parameter(
+        None, number(0, "a number > 0, or None for no noise; 1 to 10 is usual", or_none=True)
+    )
+    delta: float = parameter(1e-6, _PROBABILITY)
     columns: tuple[str, ...] | None = parameter(None, _COLUMNS)
 
     def looser_than(self, other: Policy) -> list[str]:
@@ -120,6 +134,8 @@ class Policy(Component):
 
 def _is_looser(name: str, one: Policy, other: Policy) -> bool:
     ours, theirs = getattr(one, name), getattr(other, name)
+    if name == "epsilon":
+        return theirs is not None and (ours is None or ours > theirs)
     if name == "columns":
         return theirs is not None and (ours is None or not set(ours) <= set(theirs))
     return bool(ours < theirs if name.startswith("min_") else ours > theirs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dsfr.disclosure.function_rules import (
@@ -27,9 +28,20 @@ from dsfr.disclosure.rules import (
     values,
     weights,
 )
+from dsfr.training.weights.clipped import moments_bound, statistics_bound
 
 EVERY_TASK = (ranges,)
 """What is checked before any task runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What noise is added to the products that a task contributes."""
+
+    bound: Callable[[int], float]
+    """Largest squared length of a row's vector, by the number of features."""
+    budget: float
+    """Share of the squared ratio of sensitivity to noise of a fit; those of all tasks add up to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,8 @@ class TaskRules:
     before: tuple[DisclosureRule, ...] = ()
     after: tuple[DisclosureRule, ...] = ()
     refused: str = ""
+    noise: Noise | None = None
+    """Noise of differential privacy: owners with an epsilon answer tasks that have it, and others answer the rest."""
 
 
 def _refused(reason: str) -> TaskRules:
@@ -58,6 +72,8 @@ _FACTORS = _refused("it hands the pooled system of the weights to every owner")
 TABLE: dict[str, TaskRules] = {
     "identify": TaskRules(),
     "row_moments": TaskRules(),
+    "clipped_moments": TaskRules(noise=Noise(moments_bound, 0.1)),
+    "clipped_statistics": TaskRules((centers, weights), noise=Noise(statistics_bound, 0.9)),
     "value_extremes": _EXTREMES,
     "value_sums": TaskRules((values,)),
     "expected_sums": TaskRules((values,)),

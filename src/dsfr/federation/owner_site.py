@@ -138,7 +138,7 @@ class OwnerSite:
 
     def _check_ranges(self, message: Message) -> None:
         """Refuse other ranges than those of the plan: rules are about the grid of declared ranges."""
-        if message.task != DECLARE:
+        if message.task not in DECLARE:
             return
         for name, planned in (("low", "lower"), ("high", "upper")):
             asked = message.broadcast.get(name)

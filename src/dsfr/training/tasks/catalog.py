@@ -15,7 +15,7 @@ from dsfr.training.scaling import declared, grid_counts, robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
 from dsfr.training.tasks.registry import REGISTRY
-from dsfr.training.weights import conjugate_residuals, dicr, leave_one_out, paper_dicr, statistics
+from dsfr.training.weights import clipped, conjugate_residuals, dicr, leave_one_out, paper_dicr, statistics
 
 MODULES = (
     completion,
@@ -31,6 +31,7 @@ MODULES = (
     paper_dfcm,
     few_rounds,
     statistics,
+    clipped,
     conjugate_residuals,
     dicr,
     paper_dicr,

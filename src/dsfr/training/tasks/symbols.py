@@ -82,6 +82,8 @@ _FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., int]]] = {
     "d+2": (("d",), lambda d: d + 2),
     "2d+2": (("d",), lambda d: 2 * d + 2),
     "(2d+2)(2d+3)/2": (("d",), lambda d: (2 * d + 2) * (2 * d + 3) // 2),
+    "(d+1)(d+2)/2": (("d",), lambda d: (d + 1) * (d + 2) // 2),
+    "(p+1)(p+2)/2": (("p",), lambda p: (p + 1) * (p + 2) // 2),
     "(d+2)(d+3)/2": (("d",), lambda d: (d + 2) * (d + 3) // 2),
     "(u+2)(u+3)/2": (("u",), lambda u: (u + 2) * (u + 3) // 2),
     "k(u+1)+1": (("k", "u"), lambda k, u: k * (u + 1) + 1),
