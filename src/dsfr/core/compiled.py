@@ -65,6 +65,14 @@ def rule_products(X: Array, shift: Array, unit: Array, centers: Array, widths: A
     return strengths, strength_products, input_products
 
 
+def rule_strengths(X: Array, centers: Array, widths: Array) -> Array:
+    """Strengths of rules for scaled rows; shape (n, k)."""
+    strengths = np.empty((len(centers), len(X)))
+    zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    _kernels().rule_strengths(X, zeros, ones, centers, widths, strengths)
+    return strengths.T
+
+
 def rule_predictions(X: Array, shift: Array, unit: Array, centers: Array, widths: Array, planes: Array) -> Array:
     """Sum over rules of strength times plane; ``planes`` has one row per rule: value at 0, then slopes."""
     predictions = np.empty(len(X))
@@ -95,6 +103,7 @@ class _Kernels:
         register(**inner)(_strengths)
         self.inverse_roots = njit(**inner)(_inverse_roots)
         self.cluster_sums = njit(**options)(_cluster_sums)
+        self.rule_strengths = njit(**options)(_rule_strengths)
         self.rule_products = njit(**options)(_rule_products)
         self.rule_predictions = njit(**options)(_rule_predictions)
 
@@ -298,6 +307,15 @@ def _strengths(X, start, n_here, shift, scaling, centers, sharpness, x, strength
     for k in range(n_rules):
         for t in range(TILE):
             strengths[k, t] /= total[t]
+
+
+def _rule_strengths(X, shift, unit, centers, widths, strengths):
+    x, scaling, sharpness = np.zeros((X.shape[1], TILE)), 1.0 / unit, 1.0 / widths
+    tile, scratch = np.empty((len(centers), TILE)), np.empty((3, TILE))
+    for start in range(0, len(X), TILE):
+        n_here = min(TILE, len(X) - start)
+        _strengths(X, start, n_here, shift, scaling, centers, sharpness, x, tile, scratch)
+        strengths[:, start : start + n_here] = tile[:, :n_here]
 
 
 def _rule_products(X, shift, unit, centers, widths, strengths, strength_products, input_products):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from dsfr.core.features.gram import FeatureSums
     from dsfr.core.features.takagi_sugeno import Rules
     from dsfr.core.scaling.affine import Ranges
+
+
+Kernel: TypeAlias = Callable[[Array], Array]
+"""Predictions, standardised, of rows that are not scaled."""
 
 
 class FeatureMap(Protocol):
@@ -37,10 +42,6 @@ class FeatureMap(Protocol):
 class Basis(FeatureMap, Protocol):
     """The features of a model, which is linear in these."""
 
-    @property
-    def compiled(self) -> bool:
-        """Whether compiled kernels predict and sum with it; numpy serves otherwise."""
-
     unit_arrays: ClassVar[tuple[str, ...]]
     """Names of the arrays with a row per unit (rule or hidden node) and a column per input."""
 
@@ -62,6 +63,9 @@ class Basis(FeatureMap, Protocol):
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Scaled rows drawn from the basis alone, as a stand-in for training rows; shape (n_rows, d)."""
+
+    def kernel(self, ranges: Ranges, weights: Array) -> Kernel | None:
+        """Compiled predictions of rows that are not scaled; None if there are none, and numpy serves."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that define it, by name."""

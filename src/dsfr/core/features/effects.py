@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
+from dsfr.core.compiled_effects import EffectTables, effect_predictions
+from dsfr.core.features.basis import Kernel
 from dsfr.core.features.gram import FeatureSums
 from dsfr.core.features.quantile_curves import LEAST_STEP
 from dsfr.core.features.takagi_sugeno import Rules
@@ -42,7 +44,6 @@ class Effects:
     """Feature and term, twice, of every product; shape (q, 4)."""
 
     unit_arrays: ClassVar[tuple[str, ...]] = ("knots",)
-    compiled: ClassVar[bool] = False
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Effects:
@@ -128,6 +129,26 @@ class Effects:
     ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``."""
         return FeatureSums.of(X, y, self, ranges, weights)
+
+    def kernel(self, ranges: Ranges, weights: Array) -> Kernel | None:
+        """Compiled predictions: all curves of a feature are one, weighted, but for those that products have."""
+        shift, unit, tables = ranges.midpoints, ranges.half_widths, self._tables(weights)
+        return lambda X: effect_predictions(X, shift, unit, tables)
+
+    def _tables(self, weights: Array) -> EffectTables:
+        n, (d, r) = len(self.singles), self.curves.shape[1:]
+        single = np.zeros((d, r + 1))
+        np.add.at(single, tuple(self.singles.T), weights[1 : n + 1])
+        in_products = int(self.pairs[:, [1, 3]].max(initial=0))
+        summed = np.einsum("mdr,dr->md", self.curves, single[:, 1:])
+        curves = np.concatenate([summed[:, :, None], self.curves[:, :, :in_products]], axis=2)
+        steps = np.diff(self.knots, axis=0)[:, :, None]
+        slopes = np.zeros_like(curves)
+        slopes[:-1] = np.where(steps >= LEAST_STEP, np.diff(curves, axis=0) / np.maximum(steps, LEAST_STEP), 0.0)
+        knots, values, slopes = (np.ascontiguousarray(array.T) for array in (self.knots, curves, slopes))
+        values, slopes = (np.ascontiguousarray(array.swapaxes(0, 1)) for array in (values, slopes))
+        others = (single[:, 0].copy(), self.pairs, weights[n + 1 :], float(weights[0]), FARTHEST)
+        return EffectTables(knots, values, slopes, *others)
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows of knots drawn for each feature alone."""

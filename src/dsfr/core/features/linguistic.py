@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
+from dsfr.core.features.basis import Kernel
 from dsfr.core.features.gram import FeatureSums
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
@@ -38,7 +39,6 @@ class LinguisticRules:
     """Where it reaches 1: above its start, and not above the start of the next ramp of its feature."""
 
     unit_arrays: ClassVar[tuple[str, ...]] = ("first_terms", "last_terms")
-    compiled: ClassVar[bool] = False
 
     @classmethod
     def always(cls, n_features: int) -> LinguisticRules:
@@ -164,6 +164,10 @@ class LinguisticRules:
     ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``."""
         return FeatureSums.of(X, y, self, ranges, weights)
+
+    def kernel(self, ranges: Ranges, weights: Array) -> Kernel | None:
+        """There is none."""
+        return None
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows drawn evenly from where the ramps lie; 0 for features without conditions."""

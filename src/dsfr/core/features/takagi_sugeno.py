@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.clustering.memberships import MAX_SQUARED_DISTANCE, squared_distances
+from dsfr.core.compiled import rule_predictions
+from dsfr.core.features.basis import Kernel
 from dsfr.core.features.gram import FeatureSums, RuleProducts
 from dsfr.core.features.membership import Gaussian, membership_of
 from dsfr.core.scaling.affine import Ranges
@@ -69,6 +71,13 @@ class Rules:
     def compiled(self) -> bool:
         """Whether compiled kernels implement the membership function."""
         return membership_of(self.membership).compiled
+
+    def kernel(self, ranges: Ranges, weights: Array) -> Kernel | None:
+        """Compiled predictions, where kernels implement the membership function."""
+        if not self.compiled:
+            return None
+        shift, unit, lines = ranges.midpoints, ranges.half_widths, weights.reshape(self.n_rules, -1)
+        return lambda X: rule_predictions(X, shift, unit, self.centers, self.widths, lines)
 
     @property
     def n_outputs(self) -> int:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.features.basis import Kernel
 from dsfr.core.features.gram import FeatureSums
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
@@ -41,7 +42,6 @@ class Wavelets:
         return {"dilations": self.dilations, "translations": self.translations}
 
     unit_arrays: ClassVar[tuple[str, ...]] = ("dilations", "translations")
-    compiled = False
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> Wavelets:
@@ -73,6 +73,10 @@ class Wavelets:
     ) -> FeatureSums:
         """``H'H``, ``H'y`` and ``H'1``."""
         return FeatureSums.of(X, y, self, ranges, weights)
+
+    def kernel(self, ranges: Ranges, weights: Array) -> Kernel | None:
+        """There is none."""
+        return None
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows anywhere in [-1, 1]."""

@@ -12,12 +12,14 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
+from dsfr.core.compiled import worthwhile
 from dsfr.core.density import RowDensity
 from dsfr.core.features.expectation import takes_unknown
 from dsfr.core.prediction.levels import Categories
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.threads import each_chunk
 
 WITHOUT_DENSITY = (
     "X has missing values, and the model does not know the distribution of the rows (its file was written without): "
@@ -297,10 +299,17 @@ class Mixture:
             yield noisy[block], rows
 
     def _exact_values(self, X: Array, *, fast: bool | None = None) -> Array:
-        total = np.zeros(len(X))
-        for member in self.members:
-            total += member.share * member.predictor.predict(X, fast=fast)
-        return total
+        fast = worthwhile(len(X)) if fast is None else fast
+        parts = [(member.share, member.predictor.values(fast=fast)) for member in self.members if member.share]
+
+        def average(chunk: slice) -> Array:
+            within = self.members[0].predictor.within_limits(X[chunk])  # which are the same for all
+            total = np.zeros(len(within))
+            for share, values in parts:
+                total += share * values(within)
+            return total
+
+        return np.concatenate([np.empty(0), *each_chunk(average, len(X))])
 
     def _expected(self, rows: NoisyRows) -> Array:
         total = np.zeros(len(rows.means))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.compiled import rule_predictions, worthwhile
+from dsfr.core.compiled import worthwhile
 from dsfr.core.features.bases import AnyBasis
+from dsfr.core.features.basis import Kernel
 from dsfr.core.features.expectation import expected_features
 from dsfr.core.scaling.affine import Ranges, scale_features, scaled_blocks
 from dsfr.core.threads import each_chunk
@@ -38,10 +39,15 @@ class Predictor:
 
         ``fast`` uses compiled kernels where they exist; None: for large tables.
         """
-        fast = worthwhile(len(X)) if fast is None else fast
-        chunk_fn = self._compiled_chunk if fast and self.basis.compiled else self._plain_chunk
-        parts = each_chunk(lambda chunk: chunk_fn(self.within_limits(X[chunk])), len(X))
-        return self.target_mean + self.target_scale * np.concatenate([np.empty(0), *parts])
+        values = self.values(fast=worthwhile(len(X)) if fast is None else fast)
+        parts = each_chunk(lambda chunk: values(self.within_limits(X[chunk])), len(X))
+        return np.concatenate([np.empty(0), *parts])
+
+    def values(self, *, fast: bool) -> Kernel:
+        """A function that predicts few rows within the limits, not scaled, in the target's units."""
+        kernel = self.basis.kernel(self.ranges, self.weights) if fast else None
+        predict = self._plain_chunk if kernel is None else kernel
+        return lambda X: self.target_mean + self.target_scale * predict(X)
 
     def features(self, X: Array, deviations: Array | None = None) -> Array:
         """Features of rows that are not scaled, expected ones with deviations of their noise; shape (n, p)."""
@@ -58,8 +64,3 @@ class Predictor:
         # einsum sums each row in the same order whatever the number of rows; BLAS does not.
         blocks = (self.basis.features(block) for block in scaled_blocks(X, self.ranges))
         return np.concatenate([np.einsum("np,p->n", H, self.weights) for H in blocks])
-
-    def _compiled_chunk(self, X: Array) -> Array:
-        rules = self.basis.rules
-        lines = self.weights.reshape(rules.n_rules, -1)
-        return rule_predictions(X, self.ranges.midpoints, self.ranges.half_widths, rules.centers, rules.widths, lines)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.compiled import rule_strengths
 from dsfr.core.features.membership import Gaussian, membership_of
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 
@@ -17,14 +18,17 @@ MIN_RELEVANCE = 0.02
 """Relative to the most relevant feature. Not 0, because a feature that is removed cannot become relevant again."""
 
 
-def slopes(X: Array, rules: Rules, weights: Array) -> Array:
+def slopes(X: Array, rules: Rules, weights: Array, *, fast: bool = False) -> Array:
     """Gradient of the model at every scaled row; shape (n, d).
 
     With strengths ``p_k``, lines ``g_k`` and the prediction ``f = sum p_k g_k``, the slope along feature j is
     ``sum_k p_k w_kj + sum_k p_k (g_k - f) l'(z_kj) / s_kj``, where ``l`` is the logarithm of the membership function.
     """
     lines = weights.reshape(len(rules.centers), -1)
-    strengths = firing_strengths(X, rules)
+    if fast and rules.compiled:
+        strengths = rule_strengths(X, rules.centers, rules.widths)
+    else:
+        strengths = firing_strengths(X, rules)
     values = lines[:, 0] + X @ lines[:, 1:].T
     predictions = np.einsum("nk,nk->n", strengths, values)
     pulls = strengths * (values - predictions[:, None])

@@ -47,7 +47,10 @@ KEPT_SHIFTS = remember(__name__, {"left_out_shifts": array("e")})
 )
 def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the teacher's predictions of the own rows; products of features and predictions."""
-    parts = [np.empty(0), *(on_own_scale(mixture_predictions(X, broadcast), broadcast) for X, _ in shard.batches())]
+    parts = [
+        np.empty(0),
+        *(on_own_scale(mixture_predictions(X, broadcast, fast=shard.fast), broadcast) for X, _ in shard.batches()),
+    ]
     kept = {**memory, "teacher": np.concatenate(parts)}
     size = shard.n_features + 2
     products = np.zeros((size, size))

@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import Array
 from dsfr.core.prediction.link import reach_of
 from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
 from dsfr.core.prediction.predictor import Predictor
-from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.members import Base, base_message, left_out_rows, mixture_message
+from dsfr.training.ensemble.members import Base, left_out_rows, member_predictions, mixture_message
 from dsfr.training.ensemble.rule_bases import Weighed
 from dsfr.training.rows import ArrayRows
 from dsfr.training.scaling.robust import KEPT_LIMITS
@@ -23,7 +22,7 @@ from dsfr.training.scaling.survey import Population
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import array, at_least
 from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SAMPLE, SCORE
-from dsfr.training.tasks.messages import scalar, unpack, unpack_basis
+from dsfr.training.tasks.messages import scalar
 from dsfr.training.tasks.registry import remember, task
 from dsfr.training.tasks.semidefinite import GRAM
 
@@ -118,15 +117,12 @@ def count_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 )
 def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): products of the predictions of all rule bases with each other, over own rows."""
-    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
-    ranges, m = unpack(Ranges, broadcast), len(bases)
+    m = len(broadcast["shares"])
     products, total = np.zeros((m, m)), np.zeros(m)
     n_rows = 0
     for X, _ in shard.sampled(float(broadcast["sample"])).batches():
         n_rows += len(X)
-        for block in row_blocks(len(X)):
-            scaled = scale_features(X[block], ranges)
-            F = np.stack([unpack_basis(base).features(scaled) @ base["weights"] for base in bases], axis=1)
+        for F in member_predictions(X, broadcast, fast=shard.fast):
             products += F.T @ F
             total += F.sum(axis=0)
     return memory, {"products": products, "total": total, "n_samples": scalar(n_rows)}

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import BLOCK_ROWS, Array
 from dsfr.core.features.bases import AnyBasis
+from dsfr.core.features.basis import Kernel
 from dsfr.core.features.effects import Effects
 from dsfr.core.prediction.stacking import LeftOut
+from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.leave_one_out import left_out_residuals, left_out_variances
+from dsfr.core.threads import each_chunk
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields, array
 from dsfr.training.tasks.fields import BASIS_OR_EFFECTS, COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
-from dsfr.training.tasks.messages import pack, scalar
+from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
 from dsfr.training.tasks.registry import task
 from dsfr.training.tasks.semidefinite import GRAM
 from dsfr.training.weights.leave_one_out import LabelGroups, labeled_blocks
@@ -134,6 +137,21 @@ def base_message(broadcast: Bundle, number: int) -> Bundle:
     own = (*BASIS_OR_EFFECTS, "weights", "factor", "noise")
     arrays = {name: broadcast[f"{name}_{number}"] for name in own if f"{name}_{number}" in broadcast}
     return {name: broadcast[name] for name in common} | arrays
+
+
+def member_predictions(X: Array, broadcast: Bundle, *, fast: bool) -> Iterator[Array]:
+    """Predictions of every member of a broadcast for rows that are not scaled, chunk by chunk; shapes (n, m).
+
+    In deviations of the target.
+    """
+    bases, ranges = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))], unpack(Ranges, broadcast)
+    functions = [_prediction(unpack_basis(base), ranges, base["weights"], fast=fast) for base in bases]
+    return each_chunk(lambda chunk: np.stack([f(X[chunk]) for f in functions], axis=1), len(X), BLOCK_ROWS)
+
+
+def _prediction(basis: AnyBasis, ranges: Ranges, weights: Array, *, fast: bool) -> Kernel:
+    kernel = basis.kernel(ranges, weights) if fast else None
+    return (lambda X: basis.features(scale_features(X, ranges)) @ weights) if kernel is None else kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import BLOCK_ROWS, Array, row_blocks
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.relevance.polynomial import Polynomial, curvature_relevance
 from dsfr.core.relevance.slopes import relevance, slopes
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.statistics import Statistics
+from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
@@ -84,10 +85,16 @@ def square_slopes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     """Task (sum): squared slopes of a model along each feature, over own rows."""
     rules, ranges, total = Rules.of_arrays(broadcast), scaling_ranges(memory, broadcast), np.zeros(shard.n_features)
     n_rows = 0
+
+    def squares_of(X: Array) -> Array:
+        steepness = slopes(scale_features(X, ranges), rules, broadcast["weights"], fast=shard.fast)
+        squares: Array = (steepness**2).sum(axis=0)
+        return squares
+
     for X, _ in shard.sampled(float(broadcast["sample"])).batches():
         n_rows += len(X)
-        for block in row_blocks(len(X)):
-            total += (slopes(scale_features(X[block], ranges), rules, broadcast["weights"]) ** 2).sum(axis=0)
+        for squares in each_chunk(lambda block, X=X: squares_of(X[block]), len(X), BLOCK_ROWS):  # type: ignore[misc]
+            total += squares
     return memory, {"squares": total, "n_samples": scalar(n_rows)}
 
 

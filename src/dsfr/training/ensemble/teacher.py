@@ -10,16 +10,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.arrays import Array
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.mixture import Mixture
-from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.members import base_message, left_out_rows
+from dsfr.training.ensemble.members import left_out_rows, member_predictions
 from dsfr.training.shard import LOG_TARGET, Shard
 from dsfr.training.tasks.declaration import Fields, array, number
 from dsfr.training.tasks.fields import POSITIVE
-from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
+from dsfr.training.tasks.messages import pack, scalar
 
 LINKED: Fields = {
     "link": array(4),
@@ -75,15 +74,10 @@ def mixture_arrays(mixture: Mixture, *, with_factors: bool) -> Bundle:
     return message
 
 
-def mixture_predictions(X: Array, broadcast: Bundle) -> Array:
+def mixture_predictions(X: Array, broadcast: Bundle, *, fast: bool = False) -> Array:
     """Predictions of a broadcast mixture for rows that are not scaled, in deviations of the target; shape (n,)."""
-    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
-    ranges, predictions = unpack(Ranges, broadcast), np.zeros(len(X))
-    for block in row_blocks(len(X)):
-        scaled = scale_features(X[block], ranges)
-        for share, base in zip(broadcast["shares"].tolist(), bases, strict=True):
-            predictions[block] += share * (unpack_basis(base).features(scaled) @ base["weights"])
-    return predictions
+    parts = (part @ broadcast["shares"] for part in member_predictions(X, broadcast, fast=fast))
+    return np.concatenate([np.empty(0), *parts])
 
 
 def left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:
