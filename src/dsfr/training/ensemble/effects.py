@@ -1,11 +1,13 @@
-"""Members of an ensemble that are sums of effects of single features, and of pairs: from counts and one sum.
+"""Members of an ensemble that are sums of effects of single features, and of pairs: from counts and two sums.
 
-Two rounds of counts give the distribution of every feature over all rows, labelled or not; one sum over labelled rows
-gives the statistics of all effects. What the labels say of relevance and curvature follows without further rounds.
+Two rounds of counts give the distribution of every feature over all rows, labelled or not; two sums over labelled rows
+give the statistics of all effects, with curves of ranks and with curves of values. What the labels say of scale,
+relevance and curvature follows without further rounds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +21,7 @@ from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.effect_priors import EffectSizes, effect_prior, effect_sizes, product_effects, single_effects
 from dsfr.core.solve.evidence import Tuned
-from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
+from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine, RefusedError
 from dsfr.training.blas_threads import single_threaded_blas
@@ -34,8 +36,15 @@ MOST_EFFECTS = 600
 """More effects are not tried."""
 FEW_VALUES, LABELS_PER_VALUE = 10, 3.0
 """Different labels that are few, at most, and labels for each of them at least."""
+CLEARLY = 0.5
+"""Roots of the number of labels by which the log evidence of curves of values must be above that of curves of ranks:
+two log evidences differ by chance in the order of one. Chosen on the design tables of benchmarks/tables."""
 NEGLIGIBLE = 1e-2
 """Of the noise, over all labels: effects whose prior variance adds less are left out."""
+
+
+Summed = tuple[Effects, Statistics]
+"""Effects that are tried, and their sums over labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +62,35 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
         return TrainedEffects()
-    found = _summed(engine, settings, population, most)
-    if found is None:
+    tried, n_values = _summed(engine, settings, population, most)
+    if not tried:
         return TrainedEffects()
-    dictionary, total, n_values = found
-    n = len(dictionary.singles)
-    trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
-    if len(dictionary.pairs) and settings.effects == "pairs":
-        trained.append(_trained(settings, dictionary, total))
+    trained = [_trained(settings, [_without_products(*summed) for summed in tried])]
+    if len(tried[0][0].pairs) and settings.effects == "pairs":
+        trained.append(_trained(settings, tried))
     return TrainedEffects(tuple(base for base in trained if base is not None), n_values)
 
 
-def _summed(
-    engine: Engine, settings: Settings, population: Population, most: int
-) -> tuple[Effects, Statistics, int | None] | None:
-    """All effects that are tried, their statistics, and the number of different labels if they are few.
+def _summed(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[list[Summed], int | None]:
+    """All effects that are tried, with their statistics, and the number of different labels if they are few.
 
-    Where sums alone leave the agents, these can refuse knots between which they have few rows: fewer curves are then
-    tried, and None is returned if the agents refuse one.
+    Curves are smooth in the ranks of a feature, or in its values. Where sums alone leave the agents, these can refuse
+    knots between which they have few rows: fewer curves are then tried, of ranks alone, or nothing at all.
     """
     sizes = effect_sizes(len(population.ranges.low), population.n_labeled, most)
     if not engine.only_sums:
         distribution, n_values = _distribution(engine, population)
-        dictionary = _dictionary(settings, population, sizes, distribution)
-        return dictionary, _statistics(engine, population, dictionary), n_values
+        scales = [_dictionary(settings, population, sizes, distribution, by_value=scale) for scale in (False, True)]
+        return [(effects, _statistics(engine, population, effects)) for effects in scales], n_values
     distribution = agree_grid_counts(engine, population.ranges)
     sizes = sizes.without_curved_products().for_rows(population.n_samples / engine.n_agents)
     while sizes.n_curves:
         dictionary = _dictionary(settings, population, sizes, distribution)
         try:
-            return dictionary, _statistics(engine, population, dictionary), None
+            return [(dictionary, _statistics(engine, population, dictionary))], None
         except RefusedError:
             sizes = sizes.with_curves(sizes.n_curves // 2)
-    return None
+    return [], None
 
 
 def _statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
@@ -93,14 +98,21 @@ def _statistics(engine: Engine, population: Population, effects: Effects) -> Sta
     return unpack_statistics(engine.sum("statistics", {**effects.arrays(), **pack(population.ranges), **target}))
 
 
-def _dictionary(settings: Settings, population: Population, sizes: EffectSizes, distribution: Distribution) -> Effects:
-    """All effects that are tried."""
+def _dictionary(
+    settings: Settings,
+    population: Population,
+    sizes: EffectSizes,
+    distribution: Distribution,
+    *,
+    by_value: bool = False,
+) -> Effects:
+    """All effects that are tried, with curves of ranks or of values."""
     d = len(population.ranges.low)
-    knots, ranks = distribution.knots(sizes.n_knots)
+    knots, ranks = distribution.knots((2 if by_value else 1) * sizes.n_knots, by_value=by_value)
     scaled = scale_features(knots, population.ranges)
     n_terms = sizes.product_terms if settings.effects == "pairs" else 0
     products = product_effects(np.arange(d), n_terms)
-    curves = quantile_curves(scaled, ranks, sizes.n_curves)
+    curves = quantile_curves(scaled, ranks, sizes.n_curves, by_value=by_value)
     return Effects(scaled, curves, single_effects(d, sizes.n_curves), products)
 
 
@@ -143,18 +155,32 @@ def _counted(engine: Engine, thresholds: Array, sample: float | None) -> Array:
     return counts
 
 
-def _trained(settings: Settings, effects: Effects, total: Statistics) -> Base | None:
+def _trained(settings: Settings, tried: Sequence[Summed]) -> Base | None:
     """The posterior mean under the prior of the highest evidence, without effects that are negligible."""
     with single_threaded_blas():
-        prior = effect_prior(effects)
-        found = maximize_prior_evidence(total, prior)
-        if found is None:
+        best = _best(tried)
+        if best is None:
             return None
+        effects, total, prior, found = best
         kept = found.variances * np.diag(total.gram) > NEGLIGIBLE
         kept[0] = True
         solution = _solve(_only(total, kept), found, found.variances[kept])
         solution = replace(solution, optimism=optimism(total, prior, found, settings.seed))
     return Base.of_effects(settings, effects.without(kept[1:]), solution)
+
+
+def _best(tried: Sequence[Summed]) -> tuple[Effects, Statistics, VariancePrior, PriorVariances] | None:
+    """The first of the effects, or others that have clearly more evidence; None if the labels do not vary."""
+    best = None
+    for effects, total in tried:
+        prior = effect_prior(effects)
+        found = maximize_prior_evidence(total, prior)
+        if found is None:
+            return None
+        needed = -np.inf if best is None else best[3].log_evidence + CLEARLY * np.sqrt(total.n_labeled)
+        if found.log_evidence > needed:
+            best = effects, total, prior, found
+    return best
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
@@ -178,14 +204,10 @@ def _solvable(gram: Array, precision: Array) -> Array:
             return precision
 
 
-def _part(effects: Effects, n_products: int) -> Effects:
-    return replace(effects, pairs=effects.pairs[:n_products])
-
-
-def _first(total: Statistics, n: int) -> Statistics:
-    kept = np.zeros(len(total.moment), dtype=bool)
-    kept[:n] = True
-    return _only(total, kept)
+def _without_products(effects: Effects, total: Statistics) -> Summed:
+    """Effects of single features alone."""
+    kept = np.arange(len(total.moment)) <= len(effects.singles)
+    return replace(effects, pairs=effects.pairs[:0]), _only(total, kept)
 
 
 def _only(total: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
