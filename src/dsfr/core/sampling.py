@@ -6,6 +6,7 @@ So order of rows and agents do not matter, and agents need not agree on anything
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.duplicates import row_hashes
@@ -23,5 +24,13 @@ def sampled(X: Array, share: float) -> Array:
     """Rows of a sample that holds about this share of all different rows."""
     if share >= 1.0:
         return X
-    chosen: Array = X[row_hashes(X) < np.uint64(share * 2.0**64)]
+    chosen: Array = X[in_sample(X, share)]
+    return chosen
+
+
+def in_sample(X: Array, share: float) -> npt.NDArray[np.bool_]:
+    """Whether each row belongs to the sample."""
+    if share >= 1.0:
+        return np.ones(len(X), dtype=np.bool_)
+    chosen: npt.NDArray[np.bool_] = row_hashes(X) < np.uint64(share * 2.0**64)
     return chosen

@@ -90,11 +90,15 @@ function expectedMember(means, deviations, member) {
   return lines.reduce((sum, { line }, k) => sum + raw[k] * line, 0) / raw.reduce((a, b) => a + b, 0);
 }
 
+function expectedDegrees(conditions, z, t) {
+  return conditions.map(({ feature: j, above, below }) =>
+    (above ? expectedRamp(z[j], t[j], above) : 1) - (below ? expectedRamp(z[j], t[j], below) : 0));
+}
+
 // Rules over shared terms; the product of a membership and its own input by Stein's lemma.
 function expectedTerms(z, t, member) {
   return member.conditions.reduce((total, conditions, k) => {
-    const degrees = conditions.map(({ feature: j, above, below }) =>
-      (above ? expectedRamp(z[j], t[j], above) : 1) - (below ? expectedRamp(z[j], t[j], below) : 0));
+    const degrees = expectedDegrees(conditions, z, t);
     const product = (without) => degrees.reduce((all, degree, i) => i === without ? all : all * degree, 1);
     let line = member.weights[k][0];
     z.forEach((value, j) => { line += member.weights[k][j + 1] * value; });

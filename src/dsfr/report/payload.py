@@ -123,7 +123,13 @@ def interval_of(model: Model) -> Payload | None:
         return None
     scores = model.mixture.scores
     first = "90%" if "90%" in known else max(known)
-    return {"half_widths": known, "first": first, "deviation": scores.typical_deviation or scores.deviation}
+    return {
+        "half_widths": known,
+        "first": first,
+        "deviation": scores.typical_deviation or scores.deviation,
+        "by_rule": None if scores.rule_deviations is None else scores.rule_deviations.tolist(),
+        "n_labels": float(scores.counts[-1]),
+    }
 
 
 def density_of(model: Model) -> Payload | None:

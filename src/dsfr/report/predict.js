@@ -111,7 +111,7 @@ function predict(model, row) {
 // Ends of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
 function interval(model, row, coverage) {
   if (!model.interval) return null;
-  const half = halfWidth(model, coverage, inputDeviation(model, row)), link = model.link, value = learnt(model, row);
+  const half = halfWidth(model, row, coverage), link = model.link, value = learnt(model, row);
   if (!link) return [value - half, value + half];
   const center = held(link, value), predicted = predict(model, row);
   const ends = [center - half, center + half].map((end) => link.is_log ? Math.exp(end) : end);
@@ -144,10 +144,4 @@ function contributions(model, row) {
   const effects = effectsOf(model, row);
   const together = model.pairs.map(([j, k]) => effects.together[`${j},${k}`]);
   return { start: model.start, firing: column(0), features: row.map((_, j) => column(j + 1) + effects.features[j]), together };
-}
-
-// Half the width of the jackknife interval of the chosen nominal coverage. Unknown inputs widen it by their deviation, as if it were that of an error.
-function halfWidth(model, coverage, inputs = 0) {
-  const half = model.interval.half_widths[coverage], typical = model.interval.deviation;
-  return Math.hypot(half, (typical > 0 ? half / typical : 1) * inputs);
 }

@@ -67,6 +67,8 @@ class Card:
     """Limits of the result."""
     indicators: Mapping[int, Indicator] = field(default_factory=dict)
     """What a feature indicates, of the features of categories."""
+    deviations: tuple[float, ...] | None = None
+    """Standard deviation of an observation by rule, at the mean of the rows; None if it is not known."""
 
     @property
     def rules(self) -> LinguisticRules:
@@ -102,6 +104,7 @@ class Card:
         parts = [self.introduction(), "\n".join(self.notes), self._section("Categories", self.categories())]
         parts.append(self._section("Words", self.meanings()))
         parts += [self._section("Limits", self.limits()), *(self.rule_text(k) for k in range(len(self)))]
+        parts.append(self._section("Errors", self.errors()))
         return "\n\n".join(part for part in parts if part)
 
     def introduction(self) -> str:
@@ -135,6 +138,14 @@ class Card:
         low, high = in_full(self.link.low), in_full(self.link.high)
         result = f"A result below {low} counts as {low}, above {high} as {high}"
         return [*self._feature_limits(), *([] if self.link.is_identity else [result])]
+
+    def errors(self) -> list[str]:
+        """How far observations lie from predictions, by rule; nothing if that is not known."""
+        if self.deviations is None:
+            return []
+        named = [f"{in_full(value)} (rule {k + 1})" for k, value in enumerate(self.deviations)]
+        shown = ", ".join(named) if len(self) > 1 else in_full(self.deviations[0])
+        return [f"Observations deviate by about {shown} near the mean of the rows, by more far from it."]
 
     def _feature_limits(self) -> list[str]:
         limits = self.predictor.limits

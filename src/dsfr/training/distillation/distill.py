@@ -22,17 +22,18 @@ from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.link import Link, rounded_hold
-from dsfr.core.prediction.mixture import Member, Mixture
+from dsfr.core.prediction.mixture import Member, Mixture, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.component import Component, Rule, count, number, parameter
 from dsfr.training.distillation.edits import Edits
-from dsfr.training.distillation.fidelity import calibrate_student, measure, stage_squares
+from dsfr.training.distillation.fidelity import Measured, measure, stage_squares
 from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
+from dsfr.training.distillation.intervals import Errors, calibrate_student
 from dsfr.training.distillation.quantiles import agree_knots
-from dsfr.training.distillation.taught import teach, teacher_error
+from dsfr.training.distillation.taught import LeftOutTeacher, teach, teacher_error
 from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.train import Training
 
@@ -100,8 +101,8 @@ class _Lesson:
     settings: StudentSettings
     error: float
     """Mean squared error of the teacher, in variances of the target."""
-    has_labels: bool
-    """Whether that was measured by leave-one-out."""
+    left_out: LeftOutTeacher | None
+    """How that was measured by leave-one-out; None if it was not."""
     typical_row: list[float]
     """Mean of all rows, within limits."""
 
@@ -121,14 +122,14 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     units = Units(strongest.ranges, *own_units, strongest.limits)
     with single_threaded_blas():
         products = teach(engine, training.mixture, own_units)
-        left_out = teacher_error(engine, training.mixture, own_units)
-        measured = training.error if left_out is None else left_out
+        left_out = teacher_error(engine, training.mixture, own_units, float(products[0, 0]))
+        measured = training.error if left_out is None else (left_out.error, left_out.n_labeled)
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
         error = USUAL_ERROR * variance if measured is None else measured[0]
         means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
         error = max(float(error), LEAST_ERROR)
-        lesson = _Lesson(engine, units, target, settings, error, left_out is not None, means.tolist())
+        lesson = _Lesson(engine, units, target, settings, error, left_out, means.tolist())
         if measured is not None and not _is_signal(*measured):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
@@ -187,8 +188,8 @@ def _curve(lesson: _Lesson, grown: Grown) -> tuple[list[dict[str, float]], list[
     for k, own in enumerate(lines, start=1):
         distance = sums.merged(grown.tree.groups(k)).distance(own)
         curve.append({"n_rules": float(k), "distance": distance, "price": price_of(distance, lesson.error)})
-    if lesson.has_labels:
-        squares = _stage_squares(lesson, grown, lines)
+    if lesson.left_out is not None:
+        squares = _stage_squares(lesson, lesson.left_out, grown, lines)
         for entry, square in zip(curve, squares.tolist(), strict=True):
             entry["left_out_error"] = float(np.sqrt(square)) * lesson.units.target_scale
     return curve, lines
@@ -202,15 +203,13 @@ def _categories(categories: tuple[tuple[int, ...], ...], columns: Columns) -> tu
     return tuple(tuple((places[j], float(halves[j])) for j in features) for features in complete)
 
 
-def _stage_squares(lesson: _Lesson, grown: Grown, lines: list[Array]) -> Array:
+def _stage_squares(lesson: _Lesson, left_out: LeftOutTeacher, grown: Grown, lines: list[Array]) -> Array:
     """Mean squared leave-one-out error of every stage."""
     by_leaf = np.zeros((len(lines), len(grown.tree.leaves), lines[0].shape[1]))
     for stage, own in enumerate(lines):
         for rule, group in enumerate(grown.tree.groups(stage + 1)):
             by_leaf[stage, group] = own[rule]
-    squares, n_labeled = stage_squares(lesson.engine, grown, by_leaf, lesson.target)
-    mean: Array = squares / n_labeled
-    return mean
+    return stage_squares(lesson.engine, grown, by_leaf, lesson.target, left_out)
 
 
 def _finished(
@@ -224,9 +223,7 @@ def _finished(
 ) -> Student:
     """The student with its measures and the scores of its intervals."""
     found = measure(lesson.engine, predictor, lesson.target, lesson.units.ranges)
-    scores = (
-        calibrate_student(lesson.engine, predictor, lesson.target, training.optimism) if lesson.has_labels else None
-    )
+    scores = _scores(lesson, predictor, found, training, is_signal=is_signal)
     shown = replace(predictor, shares=found.shares)
     scale = lesson.units.target_scale
     record = {
@@ -237,7 +234,7 @@ def _finished(
         "overlap": found.overlap,
         "coverage": found.coverage.tolist(),
         "outputs": found.outputs.tolist(),
-        "teacher_error": float(np.sqrt(lesson.error)) * scale if lesson.has_labels else None,
+        "teacher_error": float(np.sqrt(lesson.error)) * scale if lesson.left_out is not None else None,
         "teacher_weights": sum(len(member.predictor.weights) for member in training.mixture.members),
         "teacher_members": len(training.mixture.members),
         "typical_row": lesson.typical_row,
@@ -247,3 +244,16 @@ def _finished(
     }
     link = rounded_hold(training.mixture.link) if is_signal else Link()
     return Student(Mixture((Member(shown, 1.0),), scores, link, training.mixture.density), record)
+
+
+def _scores(
+    lesson: _Lesson, predictor: Predictor, found: Measured, training: Training, *, is_signal: bool
+) -> Scores | None:
+    """Scores of the intervals: from the teacher's errors where the student follows it, else from its own."""
+    if lesson.left_out is None or found.deviations is None:
+        return None
+    n = lesson.left_out.n_labeled
+    factor = training.optimism * (1.0 + price_of(found.distance, lesson.error)) if is_signal else n / max(n - 1.0, 1.0)
+    errors = Errors(n, factor, is_signal)
+    density = training.mixture.density
+    return calibrate_student(lesson.engine, predictor, lesson.target, found.deviations, density, errors)
