@@ -292,7 +292,8 @@ def _dearer(record: Mapping[str, Any]) -> Iterator[str]:
         return
     enough = [entry for entry in record["curve"] if entry["price"] <= high]
     if enough:
-        yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: max_rules allows them."
+        argument = "max_rules" if enough[0]["n_rules"] > record["max_rules"] else "a lower tolerance"
+        yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: {argument} allows them."
     elif record["curve"]:
         last = record["curve"][-1]
         yield f"Even {last['n_rules']:.0f} rules would cost {last['price']:.1%}: use the average where accuracy counts."

@@ -11,12 +11,13 @@ from dsfr.core.arrays import Array
 from dsfr.core.distillation.lines import LineRules
 from dsfr.core.distillation.split_sums import Candidates
 from dsfr.core.distillation.student import (
+    Stage,
     Units,
     as_predictor,
-    chosen_number,
+    cheapest,
     price_of,
     rounded_predictor,
-    stage_lines,
+    stages_of,
 )
 from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
@@ -41,8 +42,8 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-TERMS_PRICE = 0.01
-"""Expected increase of the error that leaving out terms of lines may cost."""
+LABELS_TOLERANCE, MOST_TOLERANCE = 0.2, 0.005
+"""What a thing to read must save of the expected error: this part over the number of labels, but not more than that."""
 HIGH_PRICE = 0.05
 """Price above which it is said how many rules a lower one would take."""
 MORE_RULES = 2
@@ -76,7 +77,9 @@ class StudentSettings(Component):
     )
     max_conditions: int = parameter(3, count(0, "a whole number >= 0; 2 or 3 are readable"))
     max_terms: int | None = parameter(None, count(0, "a whole number >= 0, or None", or_none=True))
-    tolerance: float = parameter(0.01, number(0, "a number >= 0; 0.01 is one per cent of the error", strict=False))
+    tolerance: float | None = parameter(
+        None, number(0, "a number >= 0, or None; 0.01 is one per cent of the error", strict=False, or_none=True)
+    )
     edits: Edits = field(default_factory=Edits)
     categories: tuple[tuple[int, ...], ...] = ()
     """Features that indicate all levels of one category."""
@@ -105,6 +108,15 @@ class _Lesson:
     """How that was measured by leave-one-out; None if it was not."""
     typical_row: list[float]
     """Mean of all rows, within limits."""
+    n_labeled: float
+    """Labels by which the error was measured; 0 if it was not."""
+
+    @property
+    def tolerance(self) -> float:
+        """What a thing to read must save of the expected error, as a part of it."""
+        if self.settings.tolerance is not None:
+            return self.settings.tolerance
+        return min(LABELS_TOLERANCE / max(self.n_labeled, 1.0), MOST_TOLERANCE)
 
 
 def distill(engine: Engine, training: Training, settings: StudentSettings) -> Student:
@@ -129,7 +141,8 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
         error = USUAL_ERROR * variance if measured is None else measured[0]
         means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
         error = max(float(error), LEAST_ERROR)
-        lesson = _Lesson(engine, units, target, settings, error, left_out, means.tolist())
+        n_labeled = 0.0 if measured is None else float(measured[1])
+        lesson = _Lesson(engine, units, target, settings, error, left_out, means.tolist(), n_labeled)
         if measured is not None and not _is_signal(*measured):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
@@ -164,35 +177,36 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     least = MIN_SHARE * n, LEAST_GAIN * n * variance
     growth = Growth(candidates, settings.max_conditions, *least, settings.categories)
     grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
-    curve, lines = _curve(lesson, grown)
+    stages, curve = _curve(lesson, grown, growth)
     # Not where agents may refuse: how many rules would be better is not worth many refusals.
     if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
         grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
-        curve, lines = _curve(lesson, grown)
-    k = chosen_number([entry["price"] for entry in curve], settings.max_rules, settings.tolerance)
+        stages, curve = _curve(lesson, grown, growth)
+    chosen_stage = cheapest(stages[: settings.max_rules], lesson.tolerance)
+    k = len(chosen_stage.lines)
     merged = grown.sums.merged(grown.tree.groups(k))
     predictor = rounded_predictor(
-        grown.tree.stages[k - 1], merged, lines[k - 1], columns.features, lesson.units, lesson.error
+        grown.tree.stages[k - 1], merged, chosen_stage.lines, columns.features, lesson.units, lesson.error
     )
     return _finished(lesson, predictor, training, curve, tuple(binary), is_signal=True)
 
 
-def _curve(lesson: _Lesson, grown: Grown) -> tuple[list[dict[str, float]], list[Array]]:
-    """Price by number of rules: expected from the distance to the teacher and, with labels, by leave-one-out."""
-    settings, sums = lesson.settings, grown.sums
-    budget = ((1.0 + TERMS_PRICE) ** 2 - 1.0) * lesson.error
+def _curve(lesson: _Lesson, grown: Grown, growth: Growth) -> tuple[list[Stage], list[dict[str, float]]]:
+    """Stages by number of rules, and their prices: expected from the distance to the teacher and by leave-one-out."""
+    settings = lesson.settings
     categories = _categories(settings.categories, grown.columns)
-    rules = LineRules(budget, settings.max_terms, *settings.edits.lines(grown.columns.features), categories)
-    lines = [stage_lines(grown.tree, sums, k, rules) for k in range(1, len(grown.tree.stages) + 1)]
-    curve = []
-    for k, own in enumerate(lines, start=1):
-        distance = sums.merged(grown.tree.groups(k)).distance(own)
-        curve.append({"n_rules": float(k), "distance": distance, "price": price_of(distance, lesson.error)})
+    rules = LineRules(settings.max_terms, *settings.edits.lines(grown.columns.features), categories)
+    conditions = [sum(growth.n_conditions(bounds) for bounds in stage) for stage in grown.tree.stages]
+    stages = stages_of(grown.tree, grown.sums, rules, conditions, lesson.error, lesson.tolerance)
+    curve = [
+        {"n_rules": float(k), "distance": stage.distance, "price": stage.price, "to_read": float(stage.to_read)}
+        for k, stage in enumerate(stages, start=1)
+    ]
     if lesson.left_out is not None:
-        squares = _stage_squares(lesson, lesson.left_out, grown, lines)
+        squares = _stage_squares(lesson, lesson.left_out, grown, [stage.lines for stage in stages])
         for entry, square in zip(curve, squares.tolist(), strict=True):
             entry["left_out_error"] = float(np.sqrt(square)) * lesson.units.target_scale
-    return curve, lines
+    return stages, curve
 
 
 def _categories(categories: tuple[tuple[int, ...], ...], columns: Columns) -> tuple[tuple[tuple[int, float], ...], ...]:
