@@ -210,8 +210,8 @@ def test_every_task_sees_a_weight_as_equal_rows_that_are_left_out_together(calls
         groups = np.repeat(np.arange(labeled.sum()), times[labeled])
         weighted = Shard(ArrayRows(X, y, times.astype(float)), call.shard.key)
         counted = Shard(ArrayRows(np.repeat(X, times, axis=0), np.repeat(y, times)), call.shard.key)
-        memory = {name: value for name, value in call.memory.items() if name != "teacher"}
-        rows = {name: value[groups] for name, value in memory.items() if name == "left_out_shifts"}
+        memory = {name: value for name, value in call.memory.items() if not name.startswith("teacher")}
+        rows = {name: value[groups] for name, value in memory.items() if name.startswith("left_out")}
         kept, found = TASKS[task](weighted, memory, call.broadcast)
         own, expected = TASKS[task](counted, {**memory, **rows, "label_groups": groups}, call.broadcast)
         for name, value in expected.items():

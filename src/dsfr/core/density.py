@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
 
@@ -21,6 +22,8 @@ PRIOR_ROWS = 1.0
 """Rows without correlation, for each feature, that correlations are held back by: few rows do not determine many."""
 EXACT, UNKNOWN = 1e-6, 1e6
 """Noise, in deviations of the feature, below which a value is exact and above which it says nothing."""
+FARTHEST = 1e6
+"""Deviations from the mean beyond which distances grow no further, so that they stay finite."""
 BLOCK_NUMBERS = 2**20
 """Numbers of the largest array of a block of rows."""
 
@@ -178,6 +181,18 @@ class RowDensity:
         """Rows in units of the density, moved to the ends where they lie beyond; shape (n, d)."""
         with np.errstate(over="ignore"):
             return (np.clip(X, self.low, self.high) - self.mean) / self.units
+
+    def squared_distances(self, X: Array) -> Array:
+        """Squared distance of every row from the mean, in deviations, correlations taken into account; (n,).
+
+        Its mean over the rows of the density is about the number of features. It goes on growing beyond the ends.
+        """
+        with np.errstate(over="ignore"):
+            z = np.clip((X - self.mean) / self.units, -FARTHEST, FARTHEST) * (self.deviation > 0.0)
+        if self.correlation is not None:
+            z = solve_triangular(np.linalg.cholesky(self.correlation), z.T, lower=True).T
+        squares: Array = np.einsum("nd,nd->n", z, z)
+        return squares
 
     def conditional(self, X: Array, noise: Array) -> Conditional:
         """Distributions of the true values of a few rows, see `conditionals`."""

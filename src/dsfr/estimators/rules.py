@@ -36,14 +36,14 @@ class RuleRegressor(DistributedRegressor):
     Parameters
     ----------
     max_rules : int, default=5
-        Most rules. The number is the smallest whose expected error is within ``tolerance`` of the lowest that so many
-        rules reach.
+        Most rules. The number is that whose rules are worth reading, see ``tolerance``.
     max_conditions : int, default=3
         Most conditions of a rule.
     max_terms : int, default=None
         Most features in the line of a rule; None: those that pay.
-    tolerance : float, default=0.01
-        Increase of the error, as a part of the teacher's, that fewer rules may cost.
+    tolerance : float, default=None
+        What a condition or a term must save of the expected error, as a part of it, to be worth reading; None: 0.2 over
+        the number of labels, at most 0.005. A larger one makes shorter rules, 0 the most accurate ones.
     edits : mapping, default=None
         Prescriptions by the name of a feature, each a mapping with any of ``condition`` (False: no rule has a condition
         on it), ``thresholds`` (pairs of numbers: where ramps between its terms start and end), ``slope`` ("+", "-" or
@@ -68,7 +68,7 @@ class RuleRegressor(DistributedRegressor):
         fidelity and price.
     curve_ : list of dict
         For every number of rules: distance to the teacher (mean square, in variances of the target), expected price,
-        and leave-one-out error on the labels.
+        conditions and terms to read, and leave-one-out error on the labels.
     n_rounds_, history_, ledger_, termination_, agents_, present_, n_features_in_, feature_names_in_
         As in `SFRRegressor`.
 
@@ -91,7 +91,7 @@ class RuleRegressor(DistributedRegressor):
         *,
         max_conditions: int = 3,
         max_terms: int | None = None,
-        tolerance: float = 0.01,
+        tolerance: float | None = None,
         edits: Mapping[str, Mapping[str, Any]] | None = None,
         teacher: SFRRegressor | None = None,
         n_agents: int = 1,

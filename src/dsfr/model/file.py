@@ -104,6 +104,8 @@ def _to_arrays(mixture: Mixture) -> Bundle:
     if mixture.scores is not None:
         arrays |= {"score_thresholds": mixture.scores.thresholds, "score_counts": mixture.scores.counts}
         arrays["score_deviation"] = np.array([mixture.scores.typical_deviation])
+        if mixture.scores.rule_deviations is not None:
+            arrays["score_rules"] = mixture.scores.rule_deviations
     if mixture.density is not None:
         arrays |= {f"density_{name}": array for name, array in mixture.density.arrays().items()}
     if not mixture.link.is_identity:
@@ -174,12 +176,13 @@ def _take_prefixed(arrays: Bundle, prefix: str) -> Bundle:
 def _to_scores(arrays: Bundle) -> Scores | None:
     if not arrays:
         return None
+    by_rule = arrays.pop("rules", None)
     if set(arrays) != {"thresholds", "counts", "deviation"}:
         raise ModelFileError(WRONG_ARRAYS)
     thresholds, counts, deviation = arrays["thresholds"], arrays["counts"], arrays["deviation"]
     if thresholds.ndim != 1 or thresholds.shape != counts.shape or deviation.shape != (1,):
         raise ModelFileError(WRONG_ARRAYS)
-    return Scores(thresholds, counts, float(deviation[0]))
+    return Scores(thresholds, counts, float(deviation[0]), by_rule)
 
 
 def _to_density(arrays: Bundle, n_features: int) -> RowDensity | None:

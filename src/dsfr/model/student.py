@@ -22,6 +22,7 @@ def student_card(model: Model) -> Card:
     assert isinstance(rules, LinguisticRules)
     words = {int(feature): names for feature, names in record.get("words", {}).items()}
     terms = term_names(rules, words, record.get("binary", ()))
+    by_rule = None if model.mixture.scores is None else model.mixture.scores.rule_deviations
     return Card(
         predictor=model.predictor,
         feature_names=model.feature_names,
@@ -31,6 +32,7 @@ def student_card(model: Model) -> Card:
         notes=(*notes_of(record, rules.n_rules), *few_valued(model.target_name, model.training)),
         link=model.mixture.link,
         indicators=model.columns.indicators,
+        deviations=None if by_rule is None else tuple(by_rule.tolist()),
     )
 
 

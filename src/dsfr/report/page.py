@@ -23,6 +23,7 @@ from dsfr.storage.atomic import replacing
 
 SCRIPTS = (
     "expectation.js",
+    "deviations.js",
     "charts.js",
     "state.js",
     "whatif.js",

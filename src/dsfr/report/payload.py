@@ -123,7 +123,15 @@ def interval_of(model: Model) -> Payload | None:
         return None
     inputs = {f"{coverage:.0%}": model.mixture.scores.input_factor(coverage) for coverage in COVERAGES}
     first = "90%" if "90%" in known else max(known)
-    return {"half_widths": known, "first": first, "input_factors": {name: inputs[name] for name in known}}
+    scores, typical = model.mixture.scores, model.mixture.scores.typical_deviation
+    return {
+        "half_widths": known,
+        "first": first,
+        "input_factors": {name: inputs[name] for name in known},
+        "deviation": typical,
+        "by_rule": scores.rule_deviations.tolist() if scores.rule_deviations is not None and typical > 0.0 else None,
+        "n_labels": float(scores.counts[-1]),
+    }
 
 
 def density_of(model: Model) -> Payload | None:

@@ -111,7 +111,7 @@ function predict(model, row) {
 // Ends of the jackknife interval of the chosen nominal coverage; null for a model without uncertainty.
 function interval(model, row, coverage) {
   if (!model.interval) return null;
-  const half = halfWidth(model, coverage, inputDeviation(model, row)), link = model.link, value = learnt(model, row);
+  const half = halfWidth(model, row, coverage), link = model.link, value = learnt(model, row);
   if (!link) return [value - half, value + half];
   const center = held(link, value), predicted = predict(model, row);
   const ends = [center - half, center + half].map((end) => link.is_log ? Math.exp(end) : end);
@@ -148,7 +148,3 @@ function contributionsOf(model, one) {
     together: model.pairs.map(([j, k]) => effects.together[`${j},${k}`]) };
 }
 
-// Half the width of the jackknife interval of the chosen nominal coverage. Unknown inputs widen it by their deviation.
-function halfWidth(model, coverage, inputs = 0) {
-  return Math.hypot(model.interval.half_widths[coverage], model.interval.input_factors[coverage] * inputs);
-}

@@ -18,6 +18,8 @@ RIDGE = 0.01
 """Weight, per unit of a rule's mass, of the squared distance of slopes to those of the parent, in scaled units."""
 LEAST = 1e-9
 """The same for the constant, and for all lines without a parent: a column that is constant has slope 0."""
+EQUAL = 1e-9
+"""Difference of costs that count as equal, relative to what a line explains."""
 CONSTANT = 1e-9
 """A column whose variance within a rule is below this part of its mean square is constant there."""
 
@@ -60,8 +62,6 @@ def distance(lines: Array, gram: Array, moment: Array, square: Array) -> Array:
 class LineRules:
     """What a line may be."""
 
-    budget: float
-    """Increase of the mean squared distance that leaving out terms may cost."""
     max_terms: int | None = None
     signs: tuple[tuple[int, int], ...] = ()
     """Columns whose slope has a prescribed sign, and the sign, 1 or -1."""
@@ -94,35 +94,50 @@ def plain_prior(sums: Array, prior: Array, categories: Sequence[Sequence[tuple[i
     return plain
 
 
-def short_line(sums: Array, prior: Array | None, rules: LineRules) -> Array:
-    """The line of a rule with the terms that do not pay left out, by backward elimination; shape (p,)."""
+@dataclass(frozen=True, slots=True)
+class ShorterLine:
+    """A line of a rule, and what its missing terms cost."""
+
+    line: Array
+    cost: float
+    """Increase of the penalised sum of squared distances since the line with all terms."""
+
+    @property
+    def n_terms(self) -> int:
+        """Number of features that it has."""
+        return int(np.count_nonzero(self.line[1:]))
+
+
+def shorter_lines(sums: Array, prior: Array | None, rules: LineRules) -> list[ShorterLine]:
+    """Lines of a rule with fewer and fewer terms, the cheapest left out first, down to the constant alone."""
     gram, moment = sums[:-1, :-1], sums[:-1, -1]
-    p, mass = len(gram), float(sums[0, 0])
+    p = len(gram)
     diagonal = penalties(sums[0, 0], p, has_parent=prior is not None)
     system = gram + np.diag(diagonal)
     target = moment + diagonal * (np.zeros(p) if prior is None else prior)
     active = [j for j in range(p) if j not in rules.without]
-    signs, spent = dict(rules.signs), 0.0
-    line = _solve(system, target, active, signs)
+    signs = dict(rules.signs)
+    found = [ShorterLine(_solve(system, target, active, signs), 0.0)]
     while len(active) > 1:
-        costs = [(_cost(system, target, line, active, j, signs), j) for j in active[1:]]
-        cost, term = min(costs)
-        too_many = rules.max_terms is not None and len(active) - 1 > rules.max_terms
-        if line[term] != 0.0 and spent + cost > rules.budget * mass and not too_many:
-            break
-        active.remove(term)
-        spent += max(cost, 0.0)
-        line = _solve(system, target, active, signs)
-    return line
+        costs = _costs(system, target, found[-1].line, active, signs)
+        # The first of equal ones, so that the order in which sums were added does not decide.
+        equal = min(costs) + EQUAL * abs(_objective(system, target, found[0].line))
+        place = next(place for place, cost in enumerate(costs) if cost <= equal)
+        del active[place + 1]
+        found.append(ShorterLine(_solve(system, target, active, signs), found[-1].cost + max(costs[place], 0.0)))
+    most = p if rules.max_terms is None else rules.max_terms
+    return [entry for entry in found if entry.n_terms <= most]
 
 
-def _cost(system: Array, target: Array, line: Array, active: list[int], term: int, signs: dict[int, int]) -> float:
-    """Increase of the penalised squared distance if a term is left out and the others are fitted again."""
-    if line[term] == 0.0:
-        return 0.0
-    others = [j for j in active if j != term]
-    without = _solve(system, target, others, signs)
-    return _objective(system, target, without) - _objective(system, target, line)
+def _costs(system: Array, target: Array, line: Array, active: list[int], signs: dict[int, int]) -> list[float]:
+    """Increase of the penalised squared distance if one term is left out and the others are fitted again."""
+    if any(line[j] == 0.0 for j in signs):  # at its bound: it is not determined by the system alone
+        least = _objective(system, target, line)
+        others = ([j for j in active if j != term] for term in active[1:])
+        return [_objective(system, target, _solve(system, target, kept, signs)) - least for kept in others]
+    inverse = np.linalg.inv(system[np.ix_(active, active)])
+    costs: list[float] = (line[active[1:]] ** 2 / np.diag(inverse)[1:]).tolist()
+    return costs
 
 
 def _objective(system: Array, target: Array, line: Array) -> float:

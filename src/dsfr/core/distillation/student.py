@@ -6,13 +6,13 @@ the teacher of every smaller tree on the way, because the strength of a rule is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.distillation.lines import LineRules, fit_lines, plain_prior, short_line
+from dsfr.core.distillation.lines import LineRules, ShorterLine, fit_lines, plain_prior, shorter_lines
 from dsfr.core.distillation.rounding import power_below, rounded
 from dsfr.core.distillation.tree import Bounds, Tree, rules_of
 from dsfr.core.features.linguistic import LinguisticRules
@@ -21,6 +21,8 @@ from dsfr.core.scaling.affine import Ranges
 
 ROUNDING_PRICE = 0.001
 """Part of the teacher's mean squared error that the rounding of a line may add to it, about."""
+EQUAL = 1e-9
+"""Difference of expenses that count as equal."""
 LIMIT_DIGITS = 50.0
 """Steps of the rounding, at least, between the limits of a feature."""
 
@@ -72,16 +74,77 @@ class JointSums:
         return max(left, 0.0) / float(self.masses.sum())
 
 
-def stage_lines(tree: Tree, sums: JointSums, n_rules: int, rules: LineRules) -> Array:
-    """Lines of the stage of so many rules, fitted rule by rule with few terms; shape (k, p)."""
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Rules of one number, with the lines that are worth their length."""
+
+    lines: Array
+    """Shape (k, p)."""
+    distance: float
+    """Mean squared distance to the teacher."""
+    price: float
+    """Expected increase of the error."""
+    to_read: int
+    """Conditions, terms of lines and constants."""
+
+    def expense(self, tolerance: float) -> float:
+        """Logarithm of the expected error, plus the tolerance for everything that there is to read."""
+        return float(np.log1p(self.price)) + tolerance * self.to_read
+
+
+def stages_of(
+    tree: Tree, sums: JointSums, rules: LineRules, conditions: Sequence[int], error: float, tolerance: float
+) -> list[Stage]:
+    """For every number of rules, the lines of the least expense; ``conditions`` are the numbers of these."""
+    paths = _paths(tree, sums, rules)
+    found = []
+    for k, n_conditions in enumerate(conditions, start=1):
+        merged, own = sums.merged(tree.groups(k)), [paths[tuple(group)] for group in tree.groups(k)]
+        stages = []
+        for lines in _ever_shorter(own):
+            distance, n_terms = merged.distance(lines), int(np.count_nonzero(lines[:, 1:]))
+            stages.append(Stage(lines, distance, price_of(distance, error), n_conditions + n_terms + k))
+        found.append(cheapest(stages, tolerance))
+    return found
+
+
+def cheapest(stages: Sequence[Stage], tolerance: float) -> Stage:
+    """The stage of the least expense; of equal ones, to rounding, that with less to read."""
+    least = min(stage.expense(tolerance) for stage in stages)
+    return min(
+        (stage for stage in stages if stage.expense(tolerance) <= least + EQUAL), key=lambda stage: stage.to_read
+    )
+
+
+def _paths(tree: Tree, sums: JointSums, rules: LineRules) -> dict[tuple[int, ...], list[ShorterLine]]:
+    """Ever shorter lines of every rule of every stage, by the leaves that make up the rule."""
     priors = _priors(tree, sums)
-    merged = sums.merged(tree.groups(n_rules))
-    lines = []
-    for k, group in enumerate(tree.groups(n_rules)):
-        local, parent = merged.local(k), priors.get(tuple(group))
-        prior = None if parent is None else plain_prior(local, parent, rules.categories)
-        lines.append(short_line(local, prior, rules))
-    return np.stack(lines)
+    paths: dict[tuple[int, ...], list[ShorterLine]] = {}
+    for n_rules in range(1, len(tree.stages) + 1):
+        groups = tree.groups(n_rules)
+        merged = sums.merged(groups)
+        for k, group in enumerate(map(tuple, groups)):
+            if group not in paths:
+                local, parent = merged.local(k), priors.get(group)
+                prior = None if parent is None else plain_prior(local, parent, rules.categories)
+                paths[group] = shorter_lines(local, prior, rules)
+    return paths
+
+
+def _ever_shorter(paths: Sequence[Sequence[ShorterLine]]) -> Iterator[Array]:
+    """Lines of all rules, one of them shorter at every step: that for which it costs least; each of shape (k, p)."""
+    places = [0] * len(paths)
+    while True:
+        yield np.stack([path[place].line for path, place in zip(paths, places, strict=True)])
+        steps = [
+            (path[place + 1].cost - path[place].cost, k)
+            for k, (path, place) in enumerate(zip(paths, places, strict=True))
+            if place + 1 < len(path)
+        ]
+        if not steps:
+            return
+        equal = min(steps)[0] + EQUAL * max(path[-1].cost for path in paths)
+        places[next(k for step, k in steps if step <= equal)] += 1
 
 
 def _priors(tree: Tree, sums: JointSums) -> dict[tuple[int, ...], Array]:
@@ -102,16 +165,6 @@ def price_of(distance: float, error: float) -> float:
     is taken to be uncorrelated with the teacher's errors.
     """
     return float(np.sqrt(1.0 + distance / error)) - 1.0
-
-
-def chosen_number(prices: Sequence[float], max_rules: int, tolerance: float) -> int:
-    """Smallest number of rules whose price is within the tolerance of the lowest price up to ``max_rules``.
-
-    >>> chosen_number([0.2, 0.05, 0.012, 0.008, 0.001], 4, 0.01)
-    3
-    """
-    allowed = prices[:max_rules]
-    return next(k for k, price in enumerate(allowed, start=1) if price <= min(allowed) + tolerance)
 
 
 @dataclass(frozen=True, slots=True)

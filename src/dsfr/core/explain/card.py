@@ -67,6 +67,8 @@ class Card:
     """Limits of the result."""
     indicators: Mapping[int, Indicator] = field(default_factory=dict)
     """What a feature indicates, of the features of categories."""
+    deviations: tuple[float, ...] | None = None
+    """Standard deviation of an observation by rule, at the mean of the rows; None if it is not known."""
 
     @property
     def rules(self) -> LinguisticRules:
@@ -102,6 +104,7 @@ class Card:
         parts = [self.introduction(), "\n".join(self.notes), self._section("Categories", self.categories())]
         parts.append(self._section("Words", self.meanings()))
         parts += [self._section("Limits", self.limits()), *(self.rule_text(k) for k in range(len(self)))]
+        parts.append(self._section("Errors", self.errors()))
         return "\n\n".join(part for part in parts if part)
 
     def introduction(self) -> str:
@@ -141,6 +144,14 @@ class Card:
         constants = self.lines[:, 0]
         within = self.link.low <= constants.min() and constants.max() <= self.link.high
         return not self.link.is_identity and (bool(self.lines[:, 1:].any()) or not within)
+
+    def errors(self) -> list[str]:
+        """How far observations lie from predictions, by rule; nothing if that is not known."""
+        if self.deviations is None:
+            return []
+        named = [f"{in_full(value)} (rule {k + 1})" for k, value in enumerate(self.deviations)]
+        shown = ", ".join(named) if len(self) > 1 else in_full(self.deviations[0])
+        return [f"Observations deviate by about {shown} near the mean of the rows, by more far from it."]
 
     def _feature_limits(self) -> list[str]:
         limits = self.predictor.limits
@@ -287,7 +298,8 @@ def _dearer(record: Mapping[str, Any]) -> Iterator[str]:
         return
     enough = [entry for entry in record["curve"] if entry["price"] <= high]
     if enough:
-        yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: max_rules allows them."
+        argument = "max_rules" if enough[0]["n_rules"] > record["max_rules"] else "a lower tolerance"
+        yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: {argument} allows them."
     elif record["curve"]:
         last = record["curve"][-1]
         yield f"Even {last['n_rules']:.0f} rules would cost {last['price']:.1%}: use the average where accuracy counts."

@@ -116,6 +116,7 @@ def check_mixture(mixture: Mixture) -> None:
             _check_posterior(member.posterior, first.target_scale)
     if mixture.scores is not None:
         _check_scores(mixture.scores)
+        _check_rule_deviations(mixture.scores.rule_deviations, mixture)
     if mixture.density is not None:
         _check_density(mixture.density)
     _check_link(mixture.link)
@@ -150,6 +151,16 @@ def _check_scores(scores: Scores) -> None:
         raise ValueError(TOO_LARGE)
     if scores.counts[-1] < 1:
         raise ValueError("its counts of errors are not counts")
+
+
+def _check_rule_deviations(by_rule: Array | None, mixture: Mixture) -> None:
+    if by_rule is None:
+        return
+    first = mixture.members[0].predictor
+    if len(mixture.members) > 1 or not isinstance(first.basis, LinguisticRules):
+        raise ValueError("it has deviations of short rules, and is none")
+    if by_rule.shape != (first.basis.n_rules,) or not ((by_rule >= 0.0).all() and _at_most(by_rule, MAX_ERROR)):
+        raise ValueError("its deviations are not those of its rules")
 
 
 def _check_density(density: RowDensity) -> None:

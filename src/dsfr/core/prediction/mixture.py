@@ -19,6 +19,7 @@ from dsfr.core.prediction.levels import Categories
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.rule_deviations import row_deviations
 from dsfr.core.threads import each_chunk
 
 WITHOUT_DENSITY = (
@@ -73,6 +74,8 @@ class Scores:
     """Number of errors at or below each threshold; the last is the number of labels."""
     typical_deviation: float = 0.0
     """Root mean squared leave-one-out deviation of the labelled rows; 0: intervals of all rows have the same width."""
+    rule_deviations: Array | None = None
+    """Of short rules: deviation of a new observation by rule, in the target's units, see `row_deviations`; (k,)."""
 
     def half_width(self, coverage: float) -> float:
         """Half the width of the interval of a typical row: the ``ceil(coverage (n + 1))``-th smallest of ``n`` errors.
@@ -240,7 +243,7 @@ class Mixture:
         """Standard deviations of a new observation from noise, from weights and members, and from the inputs; (n,).
 
         On the scale on which the model is learnt. Without posterior distributions of the weights, the root mean squared
-        leave-one-out error counts as noise.
+        leave-one-out error counts as noise; of short rules, what grows with the distance from the rows as ignorance.
 
         Raises
         ------
@@ -323,6 +326,11 @@ class Mixture:
 
     def _observation_deviations(self, X: Array, noise: Array | None) -> tuple[Array, Array]:
         """Deviations of a new observation at given inputs, and of the noise alone; two of shape (n,)."""
+        if self.scores is not None and self.scores.rule_deviations is not None:
+            of, n = self.strongest, float(self.scores.counts[-1])
+            strengths = of.features(X, noise)[:, :: of.n_features + 1]
+            usual, total = row_deviations(self.scores.rule_deviations, strengths, X, self.density, n)
+            return total, usual
         if any(member.posterior is None for member in self.members):
             assert self.scores is not None
             constant = np.full(len(X), self.scores.deviation)

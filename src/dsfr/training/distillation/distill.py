@@ -11,28 +11,30 @@ from dsfr.core.arrays import Array
 from dsfr.core.distillation.lines import LineRules
 from dsfr.core.distillation.split_sums import Candidates
 from dsfr.core.distillation.student import (
+    Stage,
     Units,
     as_predictor,
-    chosen_number,
+    cheapest,
     price_of,
     rounded_predictor,
-    stage_lines,
+    stages_of,
 )
 from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.link import Link, rounded_hold
-from dsfr.core.prediction.mixture import Member, Mixture
+from dsfr.core.prediction.mixture import Member, Mixture, Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.component import Component, Rule, count, number, parameter
 from dsfr.training.distillation.edits import Edits
-from dsfr.training.distillation.fidelity import calibrate_student, measure, stage_squares
+from dsfr.training.distillation.fidelity import Measured, measure, stage_squares
 from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
+from dsfr.training.distillation.intervals import Errors, calibrate_student
 from dsfr.training.distillation.quantiles import agree_knots
-from dsfr.training.distillation.taught import teach, teacher_error
+from dsfr.training.distillation.taught import LeftOutTeacher, teach, teacher_error
 from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.train import Training
 
@@ -40,8 +42,8 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-TERMS_PRICE = 0.01
-"""Expected increase of the error that leaving out terms of lines may cost."""
+LABELS_TOLERANCE, MOST_TOLERANCE = 0.2, 0.005
+"""What a thing to read must save of the expected error: this part over the number of labels, but not more than that."""
 HIGH_PRICE = 0.05
 """Price above which it is said how many rules a lower one would take."""
 MORE_RULES = 2
@@ -75,7 +77,9 @@ class StudentSettings(Component):
     )
     max_conditions: int = parameter(3, count(0, "a whole number >= 0; 2 or 3 are readable"))
     max_terms: int | None = parameter(None, count(0, "a whole number >= 0, or None", or_none=True))
-    tolerance: float = parameter(0.01, number(0, "a number >= 0; 0.01 is one per cent of the error", strict=False))
+    tolerance: float | None = parameter(
+        None, number(0, "a number >= 0, or None; 0.01 is one per cent of the error", strict=False, or_none=True)
+    )
     edits: Edits = field(default_factory=Edits)
     categories: tuple[tuple[int, ...], ...] = ()
     """Features that indicate all levels of one category."""
@@ -100,10 +104,19 @@ class _Lesson:
     settings: StudentSettings
     error: float
     """Mean squared error of the teacher, in variances of the target."""
-    has_labels: bool
-    """Whether that was measured by leave-one-out."""
+    left_out: LeftOutTeacher | None
+    """How that was measured by leave-one-out; None if it was not."""
     typical_row: list[float]
     """Mean of all rows, within limits."""
+    n_labeled: float
+    """Labels by which the error was measured; 0 if it was not."""
+
+    @property
+    def tolerance(self) -> float:
+        """What a thing to read must save of the expected error, as a part of it."""
+        if self.settings.tolerance is not None:
+            return self.settings.tolerance
+        return min(LABELS_TOLERANCE / max(self.n_labeled, 1.0), MOST_TOLERANCE)
 
 
 def distill(engine: Engine, training: Training, settings: StudentSettings) -> Student:
@@ -121,14 +134,15 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     units = Units(strongest.ranges, *own_units, strongest.limits)
     with single_threaded_blas():
         products = teach(engine, training.mixture, own_units)
-        left_out = teacher_error(engine, training.mixture, own_units)
-        measured = training.error if left_out is None else left_out
+        left_out = teacher_error(engine, training.mixture, own_units, float(products[0, 0]))
+        measured = training.error if left_out is None else (left_out.error, left_out.n_labeled)
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2
         error = USUAL_ERROR * variance if measured is None else measured[0]
         means = units.ranges.midpoints + units.ranges.half_widths * products[0, 1:-1] / products[0, 0]
         error = max(float(error), LEAST_ERROR)
-        lesson = _Lesson(engine, units, target, settings, error, left_out is not None, means.tolist())
+        n_labeled = 0.0 if measured is None else float(measured[1])
+        lesson = _Lesson(engine, units, target, settings, error, left_out, means.tolist(), n_labeled)
         if measured is not None and not _is_signal(*measured):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
@@ -163,35 +177,36 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     least = MIN_SHARE * n, LEAST_GAIN * n * variance
     growth = Growth(candidates, settings.max_conditions, *least, settings.categories)
     grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
-    curve, lines = _curve(lesson, grown)
+    stages, curve = _curve(lesson, grown, growth)
     # Not where agents may refuse: how many rules would be better is not worth many refusals.
     if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
         grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
-        curve, lines = _curve(lesson, grown)
-    k = chosen_number([entry["price"] for entry in curve], settings.max_rules, settings.tolerance)
+        stages, curve = _curve(lesson, grown, growth)
+    chosen_stage = cheapest(stages[: settings.max_rules], lesson.tolerance)
+    k = len(chosen_stage.lines)
     merged = grown.sums.merged(grown.tree.groups(k))
     predictor = rounded_predictor(
-        grown.tree.stages[k - 1], merged, lines[k - 1], columns.features, lesson.units, lesson.error
+        grown.tree.stages[k - 1], merged, chosen_stage.lines, columns.features, lesson.units, lesson.error
     )
     return _finished(lesson, predictor, training, curve, tuple(binary), is_signal=True)
 
 
-def _curve(lesson: _Lesson, grown: Grown) -> tuple[list[dict[str, float]], list[Array]]:
-    """Price by number of rules: expected from the distance to the teacher and, with labels, by leave-one-out."""
-    settings, sums = lesson.settings, grown.sums
-    budget = ((1.0 + TERMS_PRICE) ** 2 - 1.0) * lesson.error
+def _curve(lesson: _Lesson, grown: Grown, growth: Growth) -> tuple[list[Stage], list[dict[str, float]]]:
+    """Stages by number of rules, and their prices: expected from the distance to the teacher and by leave-one-out."""
+    settings = lesson.settings
     categories = _categories(settings.categories, grown.columns)
-    rules = LineRules(budget, settings.max_terms, *settings.edits.lines(grown.columns.features), categories)
-    lines = [stage_lines(grown.tree, sums, k, rules) for k in range(1, len(grown.tree.stages) + 1)]
-    curve = []
-    for k, own in enumerate(lines, start=1):
-        distance = sums.merged(grown.tree.groups(k)).distance(own)
-        curve.append({"n_rules": float(k), "distance": distance, "price": price_of(distance, lesson.error)})
-    if lesson.has_labels:
-        squares = _stage_squares(lesson, grown, lines)
+    rules = LineRules(settings.max_terms, *settings.edits.lines(grown.columns.features), categories)
+    conditions = [sum(growth.n_conditions(bounds) for bounds in stage) for stage in grown.tree.stages]
+    stages = stages_of(grown.tree, grown.sums, rules, conditions, lesson.error, lesson.tolerance)
+    curve = [
+        {"n_rules": float(k), "distance": stage.distance, "price": stage.price, "to_read": float(stage.to_read)}
+        for k, stage in enumerate(stages, start=1)
+    ]
+    if lesson.left_out is not None:
+        squares = _stage_squares(lesson, lesson.left_out, grown, [stage.lines for stage in stages])
         for entry, square in zip(curve, squares.tolist(), strict=True):
             entry["left_out_error"] = float(np.sqrt(square)) * lesson.units.target_scale
-    return curve, lines
+    return stages, curve
 
 
 def _categories(categories: tuple[tuple[int, ...], ...], columns: Columns) -> tuple[tuple[tuple[int, float], ...], ...]:
@@ -202,15 +217,13 @@ def _categories(categories: tuple[tuple[int, ...], ...], columns: Columns) -> tu
     return tuple(tuple((places[j], float(halves[j])) for j in features) for features in complete)
 
 
-def _stage_squares(lesson: _Lesson, grown: Grown, lines: list[Array]) -> Array:
+def _stage_squares(lesson: _Lesson, left_out: LeftOutTeacher, grown: Grown, lines: list[Array]) -> Array:
     """Mean squared leave-one-out error of every stage."""
     by_leaf = np.zeros((len(lines), len(grown.tree.leaves), lines[0].shape[1]))
     for stage, own in enumerate(lines):
         for rule, group in enumerate(grown.tree.groups(stage + 1)):
             by_leaf[stage, group] = own[rule]
-    squares, n_labeled = stage_squares(lesson.engine, grown, by_leaf, lesson.target)
-    mean: Array = squares / n_labeled
-    return mean
+    return stage_squares(lesson.engine, grown, by_leaf, lesson.target, left_out)
 
 
 def _finished(
@@ -224,9 +237,7 @@ def _finished(
 ) -> Student:
     """The student with its measures and the scores of its intervals."""
     found = measure(lesson.engine, predictor, lesson.target, lesson.units.ranges)
-    scores = (
-        calibrate_student(lesson.engine, predictor, lesson.target, training.optimism) if lesson.has_labels else None
-    )
+    scores = _scores(lesson, predictor, found, training, is_signal=is_signal)
     shown = replace(predictor, shares=found.shares)
     scale = lesson.units.target_scale
     record = {
@@ -237,7 +248,7 @@ def _finished(
         "overlap": found.overlap,
         "coverage": found.coverage.tolist(),
         "outputs": found.outputs.tolist(),
-        "teacher_error": float(np.sqrt(lesson.error)) * scale if lesson.has_labels else None,
+        "teacher_error": float(np.sqrt(lesson.error)) * scale if lesson.left_out is not None else None,
         "teacher_weights": sum(len(member.predictor.weights) for member in training.mixture.members),
         "teacher_members": len(training.mixture.members),
         "typical_row": lesson.typical_row,
@@ -247,3 +258,16 @@ def _finished(
     }
     link = rounded_hold(training.mixture.link) if is_signal else Link()
     return Student(Mixture((Member(shown, 1.0),), scores, link, training.mixture.density), record)
+
+
+def _scores(
+    lesson: _Lesson, predictor: Predictor, found: Measured, training: Training, *, is_signal: bool
+) -> Scores | None:
+    """Scores of the intervals: from the teacher's errors where the student follows it, else from its own."""
+    if lesson.left_out is None or found.deviations is None:
+        return None
+    n = lesson.left_out.n_labeled
+    factor = training.optimism * (1.0 + price_of(found.distance, lesson.error)) if is_signal else n / max(n - 1.0, 1.0)
+    errors = Errors(n, factor, is_signal)
+    density = training.mixture.density
+    return calibrate_student(lesson.engine, predictor, lesson.target, found.deviations, density, errors)

@@ -9,14 +9,21 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.distillation.student import as_predictor
 from dsfr.core.features.linguistic import LinguisticRules
-from dsfr.core.prediction.mixture import Scores
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.rule_deviations import deviations_by_rule
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.distillation.growth import CONDITIONS, LINE_FEATURES, Grown
-from dsfr.training.distillation.taught import KEPT_SHIFTS, KEPT_TEACHER, left_out_shifts, taught_blocks
-from dsfr.training.ensemble.calibration import KEPT_ERRORS, counted_scores, label_weights, labeled_sample
+from dsfr.training.distillation.taught import (
+    KEPT_DEVIATIONS,
+    KEPT_LEFT_OUT,
+    KEPT_TEACHER,
+    LeftOutTeacher,
+    left_out,
+    taught_blocks,
+)
+from dsfr.training.ensemble.calibration import label_weights, labeled_sample
 from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.scaling.robust import KEPT_LIMITS, LIMIT_FIELDS
 from dsfr.training.shard import Shard
@@ -37,20 +44,21 @@ STUDENT = {
 @task(
     verb="sum",
     stage="distillation",
-    reveals="How well the labels of others predict the agent's: squared leave-one-out errors. With `uncertainty=True`.",
+    reveals="How well rules predict the agent's labels: products of their errors with each other and with how far "
+    "labels move the teacher. With `uncertainty=True`.",
     broadcast={
         **CONDITIONS,
         **LINE_FEATURES,
         **TARGET,
         "stage_lines": array("z", "k", "u+1", rules=(within(-1e50, 1e50),)),
     },
-    contributes={"squares": array("z", rules=(at_least(0.0),)), "n_labeled": COUNT},
-    needs=("seed", *KEPT_SHIFTS),
+    contributes={"squares": array("z", rules=(at_least(0.0),)), "products": array("z")},
+    needs=("seed", *KEPT_LEFT_OUT),
     recalls=KEPT_LIMITS,
     limited=False,
 )
 def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): squared leave-one-out errors of students of several numbers of rules on the own labels."""
+    """Task (sum): squared errors of students of several numbers of rules on the own labels; products with shifts."""
     sample = labeled_sample(shard, int(memory["seed"]))
     X, y, weights = sample.X, sample.y, label_weights(sample)
     if "limit_low" in memory:
@@ -61,8 +69,11 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
     Z = scale_features(X, unpack(Ranges, broadcast))[:, broadcast["line_features"]]
     lines = np.einsum("zku,nu->znk", broadcast["stage_lines"], np.column_stack([np.ones(len(Z)), Z]))
     predictions = np.einsum("znk,nk->zn", lines, strengths)
-    squares = np.sum(weights * (targets + left_out_shifts(memory, len(y)) - predictions) ** 2, axis=1)
-    return memory, {"squares": squares, "n_labeled": scalar(weights.sum())}
+    errors = targets - predictions
+    return memory, {
+        "squares": errors**2 @ weights,
+        "products": errors @ (weights * left_out(memory, "left_out_shifts", len(y))),
+    }
 
 
 @task(
@@ -80,14 +91,21 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
         "outputs": array("k"),
         "overlap": SCORE,
         "n_samples": COUNT,
+        "variances": optional(array("k", rules=(at_least(0.0),))),
+        "sampled": replace(array("k", rules=(at_least(0.0),)), beside="variances"),
     },
     needs=KEPT_TEACHER,
+    recalls=KEPT_DEVIATIONS,
 )
 def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): distance of the student, and of its strongest rule alone, to the teacher; coverage of its rules."""
+    """Task (sum): distance of the student, and of its strongest rule alone, to the teacher; coverage of its rules.
+
+    Where deviations from the teacher are kept, also their squares plus those of the distance, by rule.
+    """
     student, k = unpack_student(broadcast), broadcast["first_terms"].shape[0]
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
     numbers, masses, strongest, outputs = np.zeros(5), np.zeros(k), np.zeros(k), np.zeros(k)
+    known, spread = memory.get("teacher_deviations"), np.zeros((2, k))
     for X, U in taught_blocks(shard, memory, broadcast, np.empty(0, dtype=np.int64)):
         W, L = strengths_and_lines(student, X)
         L, t, best = (L - mean) / scale, U[:, -1], W.argmax(axis=1)
@@ -100,33 +118,14 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
         # Few rows can be those where a rule is the strongest, so agents may refuse to count them.
         strongest += W.sum(axis=0) if "masses_alone" in broadcast else np.bincount(best, minlength=k)
         outputs += np.einsum("nk,nk->k", W, L)
+        if known is not None:
+            own, known = known[: len(X)], known[len(X) :]
+            spread += [W.T @ np.where(own > 0.0, own**2 + (t - predictions) ** 2, 0.0), W.T @ (own > 0.0)]
     names = ("teacher_total", "teacher_square", "distance", "strongest_distance", "overlap")
     sums = {name: scalar(value) for name, value in zip(names, numbers.tolist(), strict=True)}
     counts = {"masses": masses, "strongest": strongest, "outputs": outputs, "n_samples": scalar(shard.n_samples)}
-    return memory, {**sums, **counts}
-
-
-@task(
-    verb="max",
-    stage="distillation",
-    reveals="The largest error on one of the agent's labels. With `uncertainty=True`.",
-    broadcast={**STUDENT, **TARGET},
-    contributes={"largest": SCORE},
-    needs=("seed", *KEPT_SHIFTS),
-    remembers=KEPT_ERRORS,
-    limited=False,
-)
-def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (max): absolute leave-one-out errors of the student on the own labels, kept; only the largest is sent.
-
-    The student follows the teacher, so leaving a label out is taken to move both alike.
-    """
-    sample = labeled_sample(shard, int(memory["seed"]))
-    shifts = float(broadcast["target_scale"]) * left_out_shifts(memory, len(sample.y))
-    errors = np.abs(own_targets(sample.y, memory) - unpack_student(broadcast).predict(sample.X, fast=False) + shifts)
-    # Without deviations, intervals of all rows have the same width.
-    kept = {"errors": errors, "deviations": np.zeros(len(errors)), "error_weights": label_weights(sample)}
-    return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}
+    by_rule = {} if known is None else {"variances": spread[0], "sampled": spread[1]}
+    return memory, {**sums, **counts, **by_rule}
 
 
 def unpack_student(broadcast: Bundle) -> Predictor:
@@ -168,6 +167,8 @@ class Measured:
     """Mean output of every rule over its rows, in the target's units; (k,)."""
     overlap: float
     """Mean strength of all rules but the strongest."""
+    deviations: Array | None
+    """Root mean squared deviation of new observations by rule, standardised; None if agents know none; (k,)."""
 
 
 def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) -> Measured:
@@ -186,22 +187,22 @@ def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) 
         coverage=summed["strongest"] / n,
         outputs=float(target["target_mean"]) + float(target["target_scale"]) * outputs,
         overlap=float(summed["overlap"]) / n,
+        deviations=deviations_by_rule(summed["variances"], summed["sampled"]) if "variances" in summed else None,
     )
 
 
-def stage_squares(engine: Engine, grown: Grown, lines: Array, target: Bundle) -> tuple[Array, float]:
-    """Sums of squared leave-one-out errors of students of several numbers of rules, and the number of labels.
+def stage_squares(engine: Engine, grown: Grown, lines: Array, target: Bundle, teacher: LeftOutTeacher) -> Array:
+    """Mean squared leave-one-out errors of students of several numbers of rules, in variances of the target; (z,).
 
-    ``lines`` has the lines of all leaves, for every number of rules; shape (z, k, u + 1).
+    ``lines`` has the lines of all leaves, for every number of rules; shape (z, k, u + 1). A student follows the teacher
+    in part: where a label pulls the teacher, the distance between both shows how much of that the student does not
+    follow. The rest is how far it moves when the label is left out.
     """
     rules = grown.tree.rules(grown.columns.n_features)
     message = {**rules.arrays(), **grown.columns.message(), "stage_lines": lines, **target}
     summed = engine.sum("stage_errors", message)
-    return summed["squares"], float(summed["n_labeled"])
-
-
-def calibrate_student(engine: Engine, student: Predictor, target: Bundle, optimism: float) -> Scores:
-    """Leave-one-out errors of the student by count, for its intervals; ``optimism`` is that of its teacher."""
-    largest = float(engine.max("score_student", {**student_arrays(student), **target})["largest"])
-    scores = counted_scores(engine, largest)
-    return replace(scores, thresholds=optimism * scores.thresholds)
+    squares, products = summed["squares"] / teacher.n_labeled, summed["products"] / teacher.n_labeled
+    if teacher.moved <= 0.0:
+        return squares
+    follows = 1.0 - np.clip((products - teacher.pulled) / teacher.moved, 0.0, 1.0)
+    return np.maximum(squares + 2.0 * follows * products + follows**2 * teacher.moved, 0.0)

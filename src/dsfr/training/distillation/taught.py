@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.distillation.lines import matrices
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.mixture import Mixture
+from dsfr.core.sampling import highest_hash, in_sample
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -19,22 +21,27 @@ from dsfr.training.ensemble.teacher import (
     left_out_averages,
     link_arrays,
     mixture_arrays,
+    mixture_deviations,
     mixture_predictions,
     on_own_scale,
     own_targets,
 )
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.shard import ForeignMemoryError, Shard
-from dsfr.training.tasks.declaration import array
-from dsfr.training.tasks.fields import COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
+from dsfr.training.tasks.declaration import array, at_least, number
+from dsfr.training.tasks.fields import COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SAMPLE, SCORE
 from dsfr.training.tasks.messages import scalar, unpack, upper_triangle
 from dsfr.training.tasks.registry import remember, task
 from dsfr.training.tasks.semidefinite import gram_triangle
 
 KEPT_TEACHER = remember(__name__, {"teacher": array("n")})
 """Predictions of the teacher for all rows, in deviations of the target on its own scale."""
-KEPT_SHIFTS = remember(__name__, {"left_out_shifts": array("e")})
-"""By how much the teacher's prediction of a labelled row moves towards its label because it is not left out."""
+KEPT_LEFT_OUT = remember(__name__, {name: array("e") for name in ("left_out_shifts", "left_out_predictions")})
+"""The teacher's predictions of labelled rows without their labels, and how far the labels move them; standardised."""
+KEPT_DEVIATIONS = remember(__name__, {"teacher_deviations": array("n", rules=(at_least(0.0),))})
+"""Deviations of new observations from the teacher, as `KEPT_TEACHER`; 0 of rows that are not in the sample."""
+DEVIATION_ROWS = 2000
+"""Rows of all agents for which these are computed: means over the rows of a rule are taken of them."""
 
 
 @task(
@@ -62,27 +69,45 @@ def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
 @task(
     verb="sum",
     stage="distillation",
-    reveals="How well the labels of others predict the agent's: a squared leave-one-out error. With "
+    reveals="How well the labels of others predict the agent's: products of leave-one-out errors. With "
     "`uncertainty=True`.",
-    broadcast={**MIXTURE_WITH_FACTORS, **LINKED},
-    contributes={"square": SCORE, "n_labeled": COUNT},
+    broadcast={**MIXTURE_WITH_FACTORS, **LINKED, "sample": SAMPLE},
+    contributes={"square": SCORE, "moved": SCORE, "pulled": number(), "n_labeled": COUNT},
     needs=("seed",),
     recalls=(*KEPT_LIMITS, "label_groups"),
-    remembers=KEPT_SHIFTS,
+    remembers=(*KEPT_LEFT_OUT, *KEPT_DEVIATIONS),
     limited=False,
 )
 def teacher_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): squared leave-one-out errors of the teacher on the own labels; keep how far its predictions move."""
+    """Task (sum): squared leave-one-out errors of the teacher on the own labels; keep what it says without them.
+
+    Also the squares of how far labels move its predictions, and the products of that with its residuals.
+    """
     labels = labeled_sample(shard, int(memory["seed"]))
     sample, weights = Shard(labels, shard.key).within_limits(memory), label_weights(labels)
     left_out = on_own_scale(left_out_averages(sample, memory, broadcast), broadcast)
-    shifts, square = np.zeros(len(weights)), 0.0
+    shifts, errors = np.zeros(len(weights)), np.zeros(len(weights))
     for start, (within, known) in _counted(sample):
         here = slice(start, start + len(known))
         targets = (own_targets(known, memory) - float(broadcast["own_mean"])) / float(broadcast["own_scale"])
         shifts[here] = on_own_scale(mixture_predictions(within, broadcast), broadcast) - left_out[here]
-        square += float(weights[here] @ (targets - left_out[here]) ** 2)
-    return {**memory, "left_out_shifts": shifts}, {"square": scalar(square), "n_labeled": scalar(weights.sum())}
+        errors[here] = targets - left_out[here]
+    products = {"square": errors**2, "moved": shifts**2, "pulled": (errors - shifts) * shifts}
+    sums = {name: scalar(float(weights @ values)) for name, values in products.items()}
+    deviations = _sampled_deviations(shard.within_limits(memory), broadcast)
+    kept = {"left_out_shifts": shifts, "left_out_predictions": left_out, "teacher_deviations": deviations}
+    return {**memory, **kept}, {**sums, "n_labeled": scalar(weights.sum())}
+
+
+def _sampled_deviations(shard: Shard, broadcast: Bundle) -> Array:
+    """Deviations of the rows of a sample, 0 of all others; (n,)."""
+    deviations, share = np.zeros(shard.n_samples), float(broadcast["sample"])
+    for start, (X, _) in _counted(shard):
+        chosen = np.arange(len(X)) if share >= 1.0 else np.flatnonzero(in_sample(X, highest_hash(share)))
+        for block in row_blocks(len(chosen)):
+            rows = X[chosen[block]].astype(np.float64)
+            deviations[start + chosen[block]] = mixture_deviations(rows, broadcast)
+    return deviations
 
 
 def _counted(shard: Shard) -> Iterator[tuple[int, tuple[Array, Array]]]:
@@ -119,28 +144,41 @@ def teach(engine: Engine, mixture: Mixture, own_units: tuple[float, float]) -> A
     return matrices(summed["products"], mixture.strongest.n_features + 2)
 
 
-def teacher_error(engine: Engine, mixture: Mixture, own_units: tuple[float, float]) -> tuple[float, float] | None:
-    """Mean squared leave-one-out error of the teacher, in variances of the target, and the number of labels.
+@dataclass(frozen=True, slots=True)
+class LeftOutTeacher:
+    """How well the teacher predicts labels that are left out, and how far they move it; means, in target variances."""
 
-    None if the teacher was trained without uncertainty.
-    """
+    error: float
+    """Mean squared error."""
+    n_labeled: float
+    moved: float
+    """Mean square of how far a label moves the prediction of its own row."""
+    pulled: float
+    """Mean product of that with the residual that remains."""
+
+
+def teacher_error(
+    engine: Engine, mixture: Mixture, own_units: tuple[float, float], n_samples: float
+) -> LeftOutTeacher | None:
+    """Leave-one-out errors of the teacher; None if it was trained without uncertainty."""
     if any(member.posterior is None for member in mixture.members):
         return None
-    linked = link_arrays(mixture.link, *own_units)
-    summed = engine.sum("teacher_errors", mixture_arrays(mixture, with_factors=True) | linked)
+    sample = {"sample": scalar(min(1.0, DEVIATION_ROWS / n_samples))}
+    message = mixture_arrays(mixture, with_factors=True) | link_arrays(mixture.link, *own_units) | sample
+    summed = engine.sum("teacher_errors", message)
     n = float(summed["n_labeled"])
-    return float(summed["square"]) / n, n
+    return LeftOutTeacher(float(summed["square"]) / n, n, float(summed["moved"]) / n, float(summed["pulled"]) / n)
 
 
-def left_out_shifts(memory: Bundle, n_labels: int) -> Array:
-    """How far the teacher's prediction of every own label moves when it is left out, as `teacher_errors` kept them.
+def left_out(memory: Bundle, name: str, n_labels: int) -> Array:
+    """What `teacher_errors` kept of every own label, one of `KEPT_LEFT_OUT`.
 
     Raises
     ------
     ForeignMemoryError
-        If they are those of another number of labels.
+        If it is of another number of labels.
     """
-    shifts: Array = memory["left_out_shifts"]
-    if len(shifts) != n_labels:
-        raise ForeignMemoryError(f"'left_out_shifts' are of {len(shifts)} labels, and the agent has {n_labels}")
-    return shifts
+    values: Array = memory[name]
+    if len(values) != n_labels:
+        raise ForeignMemoryError(f"{name!r} are of {len(values)} labels, and the agent has {n_labels}")
+    return values

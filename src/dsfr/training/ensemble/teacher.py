@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.mixture import Mixture
+from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.members import left_out_rows, member_predictions
+from dsfr.training.ensemble.members import base_message, left_out_rows, member_predictions
 from dsfr.training.shard import LOG_TARGET, Shard
 from dsfr.training.tasks.declaration import Fields, array, number
 from dsfr.training.tasks.fields import POSITIVE
-from dsfr.training.tasks.messages import pack, scalar
+from dsfr.training.tasks.messages import pack, scalar, unpack, unpack_basis
 
 LINKED: Fields = {
     "link": array(4),
@@ -36,10 +38,14 @@ def link_arrays(link: Link, own_mean: float, own_scale: float) -> Bundle:
 
 def on_own_scale(values: Array, broadcast: Bundle) -> Array:
     """Values of a broadcast mixture, in deviations of what it learns, as predictions in deviations of the target."""
-    is_log, factor, low, high = broadcast["link"].tolist()
     learnt = float(broadcast["target_mean"]) + float(broadcast["target_scale"]) * values
-    predictions = Link(bool(is_log), factor, low, high).predictions(learnt)
+    predictions = _link(broadcast).predictions(learnt)
     return (predictions - float(broadcast["own_mean"])) / float(broadcast["own_scale"])
+
+
+def _link(broadcast: Bundle) -> Link:
+    is_log, *others = broadcast["link"].tolist()
+    return Link(bool(is_log), *others)
 
 
 def own_targets(y: Array, memory: Mapping[str, Array]) -> Array:
@@ -78,6 +84,21 @@ def mixture_predictions(X: Array, broadcast: Bundle, *, fast: bool = False) -> A
     """Predictions of a broadcast mixture for rows that are not scaled, in deviations of the target; shape (n,)."""
     parts = (part @ broadcast["shares"] for part in member_predictions(X, broadcast, fast=fast))
     return np.concatenate([np.empty(0), *parts])
+
+
+def mixture_deviations(X: Array, broadcast: Bundle) -> Array:
+    """Deviations of new observations from a broadcast mixture with factors, in deviations of the target; shape (n,)."""
+    bases = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))]
+    mean, square = np.zeros(len(X)), np.zeros(len(X))
+    scaled = scale_features(X, unpack(Ranges, broadcast))
+    for share, base in zip(broadcast["shares"].tolist(), bases, strict=True):
+        H = unpack_basis(base).features(scaled)
+        values, root = H @ base["weights"], solve_triangular(base["factor"], H.T, trans="T")
+        mean += share * values
+        square += share * (float(base["noise"]) ** 2 * (1.0 + np.einsum("pn,pn->n", root, root)) + values**2)
+    learnt = float(broadcast["target_mean"]) + float(broadcast["target_scale"]) * mean
+    spread = float(broadcast["target_scale"]) * np.sqrt(np.maximum(square - mean**2, 0.0))
+    return _link(broadcast).deviations(learnt, spread) / float(broadcast["own_scale"])
 
 
 def left_out_averages(shard: Shard, memory: Bundle, broadcast: Bundle) -> Array:

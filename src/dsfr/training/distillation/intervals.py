@@ -1,0 +1,109 @@
+"""Intervals of the student: errors of the teacher on labels that are left out, in deviations of the student's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dsfr.core.arrays import Array
+from dsfr.core.density import RowDensity
+from dsfr.core.prediction.mixture import Scores
+from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.rule_deviations import rounded_deviations, row_deviations
+from dsfr.engines import Engine
+from dsfr.storage.bundles import Bundle
+from dsfr.training.completion import DENSITY_FIELDS
+from dsfr.training.distillation.fidelity import STUDENT, strengths_and_lines, student_arrays, unpack_student
+from dsfr.training.distillation.taught import KEPT_LEFT_OUT, left_out
+from dsfr.training.ensemble.calibration import (
+    KEPT_ERRORS,
+    counted_scores,
+    in_units,
+    label_weights,
+    labeled_sample,
+)
+from dsfr.training.ensemble.teacher import own_targets
+from dsfr.training.shard import DENSITY, Shard, pack_density, unpack_density
+from dsfr.training.tasks.declaration import array, at_least, optional
+from dsfr.training.tasks.fields import COUNT, FLAG, SCORE, TARGET
+from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.registry import task
+
+
+@task(
+    verb="max",
+    stage="distillation",
+    reveals="The largest error on one of the agent's labels. With `uncertainty=True`.",
+    broadcast={
+        **STUDENT,
+        **TARGET,
+        "rule_deviations": array("k", rules=(at_least(0.0),)),
+        "all_labels": COUNT,
+        "alone": optional(FLAG),
+        **{
+            name: optional(field) if name == DENSITY[0] else replace(field, beside=DENSITY[0])
+            for name, field in DENSITY_FIELDS.items()
+        },
+    },
+    contributes={"largest": SCORE},
+    needs=("seed", *KEPT_LEFT_OUT),
+    remembers=KEPT_ERRORS,
+    limited=False,
+)
+def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (max): absolute leave-one-out errors on the own labels, kept; only the largest is sent.
+
+    They are those of the teacher, or of a student that does not follow it, over the deviations that the student has
+    for these rows. Targets are as they are, not moved to the limits: an interval must hold them.
+    """
+    sample, student = labeled_sample(shard, int(memory["seed"])), unpack_student(broadcast)
+    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
+    if "alone" in broadcast:
+        predictions = student.predict(sample.X, fast=False)
+    else:
+        predictions = mean + scale * left_out(memory, "left_out_predictions", len(sample.y))
+    density = unpack_density(broadcast) if DENSITY[0] in broadcast else None
+    strengths, _ = strengths_and_lines(student, sample.X)
+    n = float(broadcast["all_labels"])
+    _, deviations = row_deviations(broadcast["rule_deviations"], strengths, sample.X, density, n)
+    errors = np.abs(own_targets(sample.y, memory) - predictions) / np.where(deviations > 0.0, deviations, 1.0)
+    kept = {"errors": errors, "deviations": deviations, "error_weights": label_weights(sample)}
+    return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """What the errors of a student are made of."""
+
+    n_labeled: float
+    factor: float
+    """By how much its errors are larger than those that are counted."""
+    is_teachers: bool
+    """Whether those of the teacher are counted, or its own."""
+
+
+def calibrate_student(
+    engine: Engine,
+    student: Predictor,
+    target: Bundle,
+    deviations: Array,
+    density: RowDensity | None,
+    errors: Errors,
+) -> Scores:
+    """Scores of intervals in proportion to the deviations of rows, and these, by rule.
+
+    The distance of the student to the teacher adds to the teacher's errors as if it were independent of them. At the
+    labels it is not, because these pull the teacher more than the student.
+    """
+    message = {**student_arrays(student), **target, "rule_deviations": deviations}
+    message |= {"all_labels": scalar(errors.n_labeled), **({} if density is None else pack_density(density))}
+    message |= {} if errors.is_teachers else {"alone": scalar(1.0)}
+    counted = counted_scores(engine, float(engine.max("score_student", message)["largest"]))
+    scores = in_units(counted, float(target["target_scale"]))
+    scores = replace(scores, thresholds=errors.factor * scores.thresholds)
+    if scores.typical_deviation == 0.0:
+        return scores
+    found = scores.deviation / scores.typical_deviation
+    by_rule = rounded_deviations(found * float(target["target_scale"]) * deviations)
+    return replace(scores, typical_deviation=scores.deviation, rule_deviations=by_rule)
