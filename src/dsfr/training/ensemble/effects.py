@@ -18,9 +18,9 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
+from dsfr.core.solve import evidence
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.effect_priors import EffectSizes, effect_prior, effect_sizes, product_effects, single_effects
-from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine, RefusedError
@@ -37,8 +37,8 @@ MOST_EFFECTS = 600
 FEW_VALUES, LABELS_PER_VALUE = 10, 3.0
 """Different labels that are few, at most, and labels for each of them at least."""
 CLEARLY = 0.5
-"""Roots of the number of labels by which the log evidence of curves of values must be above that of curves of ranks:
-two log evidences differ by chance in the order of one. Chosen on the design tables of benchmarks/tables."""
+"""Roots of the number of labels by which a log evidence is clearly above another: two of them differ by chance in the
+order of one. Chosen on the design tables of benchmarks/tables."""
 NEGLIGIBLE = 1e-2
 """Of the noise, over all labels: effects whose prior variance adds less are left out."""
 
@@ -57,18 +57,15 @@ class TrainedEffects:
 
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
-    """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
+    """Sums of lines, of single effects, and of these and products; none if labels do not vary or are too few."""
     allowed = settings.most_weights(population.stated_labels)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
         return TrainedEffects()
     tried, n_values = _summed(engine, settings, population, most)
-    if not tried:
-        return TrainedEffects()
-    trained = [_trained(settings, [_without_products(*summed) for summed in tried])]
-    if len(tried[0][0].pairs) and settings.effects == "pairs":
-        trained.append(_trained(settings, tried))
-    return TrainedEffects(tuple(base for base in trained if base is not None), n_values)
+    with single_threaded_blas():
+        members = tuple(_trained(settings, tuned) for tuned in _tuned(settings, tried))
+    return TrainedEffects(members, n_values)
 
 
 def _summed(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[list[Summed], int | None]:
@@ -155,38 +152,66 @@ def _counted(engine: Engine, thresholds: Array, sample: float | None) -> Array:
     return counts
 
 
-def _trained(settings: Settings, tried: Sequence[Summed]) -> Base | None:
-    """The posterior mean under the prior of the highest evidence, without effects that are negligible."""
-    with single_threaded_blas():
-        best = _best(tried)
-        if best is None:
-            return None
-        effects, total, prior, found = best
-        kept = found.variances * np.diag(total.gram) > NEGLIGIBLE
-        kept[0] = True
-        solution = _solve(_only(total, kept), found, found.variances[kept])
-        solution = replace(solution, optimism=optimism(total, prior, found, settings.seed))
-    return Base.of_effects(settings, effects.without(kept[1:]), solution)
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """Effects with the prior of the highest evidence."""
 
+    effects: Effects
+    total: Statistics
+    prior: VariancePrior
+    found: PriorVariances
 
-def _best(tried: Sequence[Summed]) -> tuple[Effects, Statistics, VariancePrior, PriorVariances] | None:
-    """The first of the effects, or others that have clearly more evidence; None if the labels do not vary."""
-    best = None
-    for effects, total in tried:
+    @classmethod
+    def of(cls, effects: Effects, total: Statistics) -> Tuned | None:
+        """None if the labels do not vary."""
         prior = effect_prior(effects)
         found = maximize_prior_evidence(total, prior)
+        return None if found is None else cls(effects, total, prior, found)
+
+
+def _tuned(settings: Settings, tried: Sequence[Summed]) -> list[Tuned]:
+    """Lines, single effects, and these with products, unless simpler ones have clearly more evidence.
+
+    Their scale is the first, unless the single effects of another have clearly more evidence.
+    """
+    chosen = single = None
+    for summed in tried:
+        found = Tuned.of(*_without_products(*summed))
         if found is None:
-            return None
-        needed = -np.inf if best is None else best[3].log_evidence + CLEARLY * np.sqrt(total.n_labeled)
-        if found.log_evidence > needed:
-            best = effects, total, prior, found
-    return best
+            return []
+        if single is None or _is_clearly_better(found, single):
+            chosen, single = summed, found
+    if chosen is None or single is None:
+        return []
+    parts = [Tuned.of(*_lines(single.effects, single.total)), single]
+    if len(chosen[0].pairs) and settings.effects == "pairs":
+        parts.append(Tuned.of(*chosen))
+    kept: list[Tuned] = []
+    for part in parts:
+        if part is not None and not any(_is_clearly_better(simpler, part) for simpler in kept):
+            kept.append(part)
+    return kept
+
+
+def _is_clearly_better(one: Tuned, other: Tuned) -> bool:
+    ahead = one.found.log_evidence - other.found.log_evidence
+    return ahead > CLEARLY * float(np.sqrt(one.total.n_labeled))
+
+
+def _trained(settings: Settings, tuned: Tuned) -> Base:
+    """The posterior mean, without effects that are negligible."""
+    total, found = tuned.total, tuned.found
+    matter = found.variances * np.diag(total.gram) > NEGLIGIBLE
+    effects, kept = _part(tuned.effects, total, matter[1:])
+    solution = _solve(kept, found, found.variances[np.append(True, matter[1:])])
+    cost = optimism(total, tuned.prior, found, settings.seed)
+    return Base.of_effects(settings, effects, replace(solution, optimism=cost))
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
     precision = _solvable(total.gram, 1.0 / variances)
     weights = solve_factored(cholesky(total.gram + np.diag(precision)), total.moment)
-    tuned = Tuned(0.0, 0.0, found.noise, found.log_evidence)
+    tuned = evidence.Tuned(0.0, 0.0, found.noise, found.log_evidence)
     return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision)
 
 
@@ -206,8 +231,16 @@ def _solvable(gram: Array, precision: Array) -> Array:
 
 def _without_products(effects: Effects, total: Statistics) -> Summed:
     """Effects of single features alone."""
-    kept = np.arange(len(total.moment)) <= len(effects.singles)
-    return replace(effects, pairs=effects.pairs[:0]), _only(total, kept)
+    return _part(effects, total, np.arange(effects.n_outputs - 1) < len(effects.singles))
+
+
+def _lines(effects: Effects, total: Statistics) -> Summed:
+    """Lines alone, of effects without products."""
+    return _part(effects, total, effects.singles[:, 1] == 0)
+
+
+def _part(effects: Effects, total: Statistics, kept: npt.NDArray[np.bool_]) -> Summed:
+    return effects.without(kept), _only(total, np.append(True, kept))
 
 
 def _only(total: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
