@@ -156,7 +156,7 @@ def test_parts_of_rounding_have_no_bars(browser, tmp_path):
     X = np.random.default_rng(0).uniform(20.0, 200.0, (60, 2))
     model = RuleRegressor(random_state=0).fit(X, 0.3 - 0.003 * X[:, 0]).model_
     page = opened(browser, write_report(model, tmp_path / "r.html"))
-    parts = """return [...document.querySelectorAll("#contributions .meter")].filter((row) => row.querySelector(".fill"))
+    parts = """return [...document.querySelectorAll("#contributions .meter:has(.fill)")]
       .map((row) => [row.querySelector(".value").innerText, parseFloat(row.querySelector(".fill").style.width)])"""
     found = page.execute_script(parts)
     assert len(found) == 3
