@@ -54,7 +54,8 @@ bench: $(READY) $(PEERS)/.ready $(ACCURACY)/.ready ## measure accuracy and speed
 speed: $(READY) $(PEERS)/.ready ## measure speed, memory and growth, store the results and show them in the README
 	$(BIN)/python -m benchmarks.run speed scaling memory startup
 
-# Ten times the cases of tests/faults and 40 kills of MPI and dask jobs: about half an hour on two idle cores.
+# Ten times the cases of tests/faults, two files at a time, and 40 kills of MPI and dask jobs: about half an hour on two
+# idle cores. A run that is stopped goes on with the files that are left.
 torture: $(READY) ## try faults: damaged files, kills, full disks, little memory; store the counts and show them in docs/reliability.md
 	$(BIN)/python -m benchmarks.run torture kills
 

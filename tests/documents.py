@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import os
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,13 +68,18 @@ def run_python(block: Block, namespace: dict[str, Any], name: str) -> str:
 
 
 def run_shell(block: Block) -> None:
-    """Run the commands of a block in the present folder: ``dsfr`` and scripts of the repository, in this process."""
+    """Run the commands of a block in the present folder: ``dsfr`` and scripts of the repository, in this process.
+
+    What starts processes of its own is run as a program.
+    """
     code = re.sub(r"\\\n\s*", " ", HEREDOC.sub(_written, block.code))
     for command in code.splitlines():
         words = shlex.split(command, comments=True)
         if not words:
             continue
-        if words[0] == "dsfr":
+        if words[0] == "mpiexec" or (words[0] == "dsfr" and "dask" in words):
+            _run_program(words)
+        elif words[0] == "dsfr":
             result = CliRunner().invoke(main, words[1:])
             assert result.exit_code == 0, f"{command}\n{result.output}"
         elif words[0] == "python" and (ROOT / words[1]).is_file():
@@ -84,6 +91,12 @@ def run_shell(block: Block) -> None:
 def _written(match: re.Match[str]) -> str:
     Path(match[1]).write_text(match[2])
     return ""
+
+
+def _run_program(words: list[str]) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
 
 
 def _run_script(words: list[str]) -> None:

@@ -15,7 +15,8 @@ mpl.use("Agg")
 DOCUMENTS = [
     path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if blocks_of(path.read_text()) and path.name
 ]
-MOST_SKIPPED = 15
+STARTS_PROCESSES = "clusters.md"
+MOST_SKIPPED = 10
 """Blocks that are not run, in all documents together."""
 
 
@@ -36,7 +37,11 @@ def tables(folder):
     return {"np": np, "X": X, "y": price, "frame": X, "owner": owner, "price": price, "rng": rng} | values
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(path, marks=[pytest.mark.slow] if path.name == STARTS_PROCESSES else []) for path in DOCUMENTS],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 @pytest.mark.filterwarnings("ignore")
 def test_the_blocks_of_a_document_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

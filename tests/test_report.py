@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import dsfr
-from dsfr import Absence, AutoSFRRegressor, Ensemble, Faults, InProcess, LapWNNRegressor, SFRRegressor
+from dsfr import Absence, AutoSFRRegressor, Ensemble, Faults, InProcess, LapWNNRegressor, RuleRegressor, SFRRegressor
 from dsfr.cli import main
 from dsfr.core.explain.words import one_line
 from dsfr.model.frames import encode_frame
@@ -150,6 +150,19 @@ def test_sliders_move_the_prediction(browser, trained, tmp_path):
     assert float(shown.get_attribute("data-value")) == pytest.approx(model.predict([moved])[0], rel=1e-12) != before
     strengths = page.execute_script("return strengths(model, state.row)")
     np.testing.assert_allclose(strengths, model.explain_prediction(moved).parts.strengths, atol=1e-12)
+
+
+def test_parts_of_rounding_have_no_bars(browser, tmp_path):
+    """At the typical row nothing moves the prediction of one rule away from its mean."""
+    X = np.random.default_rng(0).uniform(20.0, 200.0, (60, 2))
+    model = RuleRegressor(random_state=0).fit(X, 0.3 - 0.003 * X[:, 0]).model_
+    page = opened(browser, write_report(model, tmp_path / "r.html"))
+    parts = """return [...document.querySelectorAll("#contributions .meter:has(.fill)")]
+      .map((row) => [row.querySelector(".value").innerText, parseFloat(row.querySelector(".fill").style.width)])"""
+    found = page.execute_script(parts)
+    assert len(found) == 3
+    assert all(width == 0.0 for text, width in found if text == "0")
+    assert "0" in [text for text, _ in found]
 
 
 def test_cards_say_what_the_model_says(browser, trained, tmp_path):

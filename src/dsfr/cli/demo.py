@@ -43,9 +43,14 @@ def demo(seed: int, output: str) -> None:
     write_tables([as_table(data)], table)
     write_report(model, page, data.X, data.y)
     click.echo(f"Report page: {page.resolve()} (open it in a browser; it needs no network)\n\nNext:")
-    click.echo(f"  dsfr explain {path} --row {table}:1          # one prediction, part by part")
-    click.echo(f"  dsfr predict {path} {table} --interval 0.9   # a prediction and its interval for every row")
-    click.echo("  dsfr fit YOURS.csv --target COLUMN -o yours.dsfr     # an empty cell in COLUMN is an unlabelled row")
+    following = {
+        f"dsfr explain {path} --row {table}:1": "one prediction, part by part",
+        f"dsfr predict {path} {table} --interval 0.9": "a prediction and its interval for every row",
+        "dsfr fit YOURS.csv --target COLUMN -o yours.dsfr": "an empty cell in COLUMN is an unlabelled row",
+    }
+    width = max(map(len, following))
+    for command, meaning in following.items():
+        click.echo(f"  {command:<{width}}  # {meaning}")
 
 
 def _show_model(model: Any) -> None:

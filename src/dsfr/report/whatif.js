@@ -141,14 +141,16 @@ function drawPrediction() {
 function drawContributions(row, value, prediction) {
   const parts = contributions(model, row);
   const least = 1e-9 * (Math.abs(parts.start) + Math.abs(value));
-  const signed = (part) => Math.abs(part) <= least ? "0" : (part < 0 ? "−" : "+") + readable(Math.abs(part));
+  const unrounded = (part) => Math.abs(part) <= least ? 0 : part;
+  const signed = (part) => part === 0 ? "0" : (part < 0 ? "−" : "+") + readable(Math.abs(part));
   const features = columnParts(parts.features).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const shown = features.slice(0, 10), rest = features.slice(10).reduce((sum, part) => sum + part.value, 0);
   const rows = [...(model.members.length ? [{ name: "which rules fire", value: parts.firing }] : []), ...shown];
   if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
   rows.push(...pairRows(parts.together));
   const bars = element("div");
-  meters(bars, rows.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
+  const told = rows.map((row) => ({ ...row, value: unrounded(row.value) }));
+  meters(bars, told.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
   byId("contributions").replaceChildren(plainRow("mean output", readable(parts.start), ""), bars, plainRow(`= ${model.learnt}`, readable(value), "total"),
     ...(prediction === value ? [] : [plainRow(`${model.target}, ${model.link.is_log ? `${readable(model.link.factor)} exp(${model.learnt})` : "held at its limit"}`, readable(prediction), "total")]));
 }

@@ -89,9 +89,10 @@ class Card:
 
     def _repr_html_(self) -> str:
         target = quoted(self.target_name)
+        conditions = [self.condition(k).removeprefix("IF ") for k in range(len(self))]
         rows = [
-            RuleRow(k + 1, float(self.predictor.shares[k]), self.condition(k), f"{target} = {self.line_text(k)}")
-            for k in range(len(self))
+            RuleRow(k + 1, float(self.predictor.shares[k]), condition, f"{target} = {self.line_text(k)}")
+            for k, condition in enumerate(conditions)
         ]
         return rules_html(self.summary(), rows, [*self.notes, *self.meanings()])
 
