@@ -13,6 +13,7 @@ import pytest
 from dsfr.training import TASKS
 from dsfr.training.duplicates.shared_rows import MOST_MATCHED, n_places
 from dsfr.training.tasks.declaration import BroadcastError, TaskError
+from dsfr.training.tasks.message import SHORT
 from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.tasks.symbols import MOST
 from tests.faults.cases import SEED, n_cases, record
@@ -122,6 +123,18 @@ def test_a_replay_on_empty_memory_is_refused(task):
         with pytest.raises(BroadcastError, match=rf"task '{task}' refuses its memory: .* is missing"):
             TASKS[task](call.shard, {}, call.broadcast)
         assert needed
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_memory_that_was_accepted_is_looked_at_again_once_an_array_of_it_is_another(task):
+    for call in some_calls()[task][:3]:
+        arrays = {name: call.memory[name] for name in REGISTRY[task].reads if name in call.memory}
+        for name, array in arrays.items():
+            if array.dtype != np.float64 or not 0 < array.size <= SHORT:
+                continue
+            TASKS[task](call.shard, call.memory, call.broadcast)
+            with pytest.raises(BroadcastError, match=rf"refuses its memory: '{name}' .* must be finite"):
+                TASKS[task](call.shard, {**call.memory, name: np.full_like(array, np.nan)}, call.broadcast)
 
 
 @pytest.mark.parametrize(
