@@ -208,33 +208,43 @@ def shown(row: dict[str, object]) -> str:
 
 
 def draw(rows: list[dict[str, object]]) -> None:
-    """Rounds against agents, and hops by graph."""
+    """Rounds against agents; hops, kilobytes and seconds by graph."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    draw_agents(axes[0, 0], [row for row in rows if row["table"] == "agents"])
+    graphs = [row for row in rows if row["table"] == "graphs" and row["data"] == "airfoil"]
+    units = {"hops": "hops", "kB": "kilobytes sent", "seconds": "seconds in one process"}
+    for axis, (column, unit) in zip(axes.flat[1:], units.items(), strict=True):
+        draw_graphs(axis, graphs, column)
+        axis.set(yscale="log", ylabel=unit, title=f"whole fits over graphs, airfoil: {unit}")
+    axes[0, 1].legend(fontsize=7, ncols=2)
+    figure.savefig(RESULTS / "rounds.png", dpi=100)
+
+
+def draw_agents(axis, rows: list[dict[str, object]]) -> None:
     for shift, name in enumerate(dict.fromkeys(row["data"] for row in rows)):
         for variant, line in zip(AMONG_MANY, (":", "-"), strict=True):
-            chosen = [r for r in rows if (r["table"], r["data"], r["variant"]) == ("agents", name, variant)]
+            chosen = [row for row in rows if (row["data"], row["variant"]) == (name, variant)]
             style = {"marker": "o", "markersize": 4, "color": f"C{shift}", "label": name if line == "-" else None}
-            left.plot([r["agents"] for r in chosen], [r["1e-4"] for r in chosen], line, **style)
-    left.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
-    left.set_title("with a coordinator: conjugate residuals (solid), Anderson's ADMM (dotted)")
-    left.legend(title="data")
-    graphs = [r for r in rows if r["table"] == "graphs" and r["data"] == "airfoil"]
-    labels = list(dict.fromkeys(r["graph"].split()[0] for r in graphs))
+            axis.plot([row["agents"] for row in chosen], [row["1e-4"] for row in chosen], line, **style)
+    axis.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
+    axis.set_title("with a coordinator: conjugate residuals (solid), Anderson's ADMM (dotted)")
+    axis.legend(title="data")
+
+
+def draw_graphs(axis, rows: list[dict[str, object]], column: str) -> None:
+    labels = list(dict.fromkeys(row["graph"].split()[0] for row in rows))
     for shift, variant in enumerate(OVER_GRAPHS):
-        for n_agents, marker in zip(sorted({r["agents"] for r in graphs}), "os^", strict=False):
-            chosen = [r for r in graphs if r["agents"] == n_agents and r["variant"] == variant]
-            x = [labels.index(r["graph"].split()[0]) + 0.2 * (shift - 1) for r in chosen]
-            label = f"{variant}, {n_agents} agents"
-            right.plot(x, [r["hops"] for r in chosen], marker, color=f"C{shift}", markersize=5, label=label)
-    right.set_xticks(range(len(labels)), labels, rotation=20)
-    right.set(yscale="log", ylabel="hops of a whole fit", title="over graphs: airfoil")
-    right.legend(fontsize=7)
-    figure.savefig(RESULTS / "rounds.png", dpi=110)
+        for n_agents, marker in zip(sorted({row["agents"] for row in rows}), "os^", strict=False):
+            chosen = [row for row in rows if row["agents"] == n_agents and row["variant"] == variant]
+            x = [labels.index(row["graph"].split()[0]) + 0.2 * (shift - 1) for row in chosen]
+            style = {"color": f"C{shift}", "markersize": 5, "label": f"{variant}, {n_agents} agents"}
+            axis.plot(x, [row[column] for row in chosen], marker, **style)
+    axis.set_xticks(range(len(labels)), labels, rotation=20)
 
 
 def main() -> None:
@@ -253,7 +263,8 @@ def main() -> None:
     header = " ".join(f"{cell:>6}" for cell in ("1e-2", "1e-4", "1e-6", "stop"))
     stored = []
     for table, rows in tables.items():
-        print(f"\n{'data':<8} {'ridge':>6} {'agents':>6} {'graph':<16} {'variant':<22}{header} {'error':>8} {'kB':>9}")
+        costs = f"{'hops':>11} {'kB':>12} {'seconds':>9}" if table == "graphs" else f"{header} {'error':>8} {'kB':>9}"
+        print(f"\n{'data':<8} {'ridge':>6} {'agents':>6} {'graph':<16} {'variant':<22}{costs}")
         for row in rows:
             stored.append({"table": table} | row)
             print(shown(row), flush=True)
