@@ -7,9 +7,9 @@ relative error of the weights there, "kB" what was sent until then. A dash means
 paper's iteration are preconditioned. Three tables: the variants with five agents; the default and
 Anderson's acceleration with 5 to 100 agents; and whole fits over graphs, along a spanning tree and without a
 coordinator, by hops (a message over one link, all links at the same time), kilobytes and seconds in one process.
-Also written: rounds.csv with every row, and rounds.png.
+Also written: rounds.csv with every row, and rounds.png. With ``--only``, the rows of the other tables stay as stored.
 
-    python -m benchmarks.rounds [--seed 0] [--quick]
+    python -m benchmarks.rounds [--seed 0] [--quick] [--only variants|agents|graphs]
 """
 
 import argparse
@@ -70,6 +70,7 @@ FIELDS = (
     "kB",
     "hops",
     "seconds",
+    "version",
 )
 DEEP = {"max_rounds": MAX_ROUNDS, "tol": 1e-7}
 RESULTS = Path(__file__).parent / "results"
@@ -198,49 +199,77 @@ def graphs_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
 
 
 def shown(row: dict[str, object]) -> str:
-    if "hops" in row:
+    if row.get("hops") is not None:
         about = f"{row['data']:<8} {row['ridge']:>6.0e} {row['agents']:>6} {row['graph']:<16} {row['variant']:<22}"
         return about + f"{row['hops']:>6} hops {row['kB']:>9.0f} kB {row['seconds']:>7.1f} s"
     cells = [str(row[name] or "-") for name in ("1e-2", "1e-4", "1e-6", "stop")]
     about = f"{row['data']:<8} {row['ridge']:>6.0e} {row['agents']:>6} {row['graph']:<16} {row['variant']:<22}"
-    error = f"{row['error']:.1e}" if "error" in row else ""
+    error = f"{row['error']:.1e}" if row.get("error") is not None else ""
     return about + " ".join(f"{cell:>6}" for cell in cells) + f" {error:>8} {row['kB']:>9.0f}"
 
 
 def draw(rows: list[dict[str, object]]) -> None:
-    """Rounds against agents, and hops by graph."""
+    """Rounds against agents; hops, kilobytes and seconds by graph."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    draw_agents(axes[0, 0], [row for row in rows if row["table"] == "agents"])
+    graphs = [row for row in rows if row["table"] == "graphs" and row["data"] == "airfoil"]
+    units = {"hops": "hops", "kB": "kilobytes sent", "seconds": "seconds in one process"}
+    for axis, (column, unit) in zip(axes.flat[1:], units.items(), strict=True):
+        draw_graphs(axis, graphs, column)
+        axis.set(yscale="log", ylabel=unit, title=f"whole fits over graphs, airfoil: {unit}")
+    axes[0, 1].legend(fontsize=7, ncols=2)
+    figure.savefig(RESULTS / "rounds.png", dpi=100)
+
+
+def draw_agents(axis, rows: list[dict[str, object]]) -> None:
     for shift, name in enumerate(dict.fromkeys(row["data"] for row in rows)):
         for variant, line in zip(AMONG_MANY, (":", "-"), strict=True):
-            chosen = [r for r in rows if (r["table"], r["data"], r["variant"]) == ("agents", name, variant)]
+            chosen = [row for row in rows if (row["data"], row["variant"]) == (name, variant)]
             style = {"marker": "o", "markersize": 4, "color": f"C{shift}", "label": name if line == "-" else None}
-            left.plot([r["agents"] for r in chosen], [r["1e-4"] for r in chosen], line, **style)
-    left.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
-    left.set_title("with a coordinator: conjugate residuals (solid), Anderson's ADMM (dotted)")
-    left.legend(title="data")
-    graphs = [r for r in rows if r["table"] == "graphs" and r["data"] == "airfoil"]
-    labels = list(dict.fromkeys(r["graph"].split()[0] for r in graphs))
+            axis.plot([row["agents"] for row in chosen], [row["1e-4"] for row in chosen], line, **style)
+    axis.set(xscale="log", yscale="log", xlabel="agents", ylabel="rounds to a relative error of 1e-4")
+    axis.set_title("with a coordinator: conjugate residuals (solid), Anderson's ADMM (dotted)")
+    axis.legend(title="data")
+
+
+def draw_graphs(axis, rows: list[dict[str, object]], column: str) -> None:
+    labels = list(dict.fromkeys(row["graph"].split()[0] for row in rows))
     for shift, variant in enumerate(OVER_GRAPHS):
-        for n_agents, marker in zip(sorted({r["agents"] for r in graphs}), "os^", strict=False):
-            chosen = [r for r in graphs if r["agents"] == n_agents and r["variant"] == variant]
-            x = [labels.index(r["graph"].split()[0]) + 0.2 * (shift - 1) for r in chosen]
-            label = f"{variant}, {n_agents} agents"
-            right.plot(x, [r["hops"] for r in chosen], marker, color=f"C{shift}", markersize=5, label=label)
-    right.set_xticks(range(len(labels)), labels, rotation=20)
-    right.set(yscale="log", ylabel="hops of a whole fit", title="over graphs: airfoil")
-    right.legend(fontsize=7)
-    figure.savefig(RESULTS / "rounds.png", dpi=110)
+        for n_agents, marker in zip(sorted({row["agents"] for row in rows}), "os^", strict=False):
+            chosen = [row for row in rows if row["agents"] == n_agents and row["variant"] == variant]
+            x = [labels.index(row["graph"].split()[0]) + 0.2 * (shift - 1) for row in chosen]
+            style = {"color": f"C{shift}", "markersize": 5, "label": f"{variant}, {n_agents} agents"}
+            axis.plot(x, [row[column] for row in chosen], marker, **style)
+    axis.set_xticks(range(len(labels)), labels, rotation=20)
+
+
+def stored_rows(table: str) -> list[dict[str, object]]:
+    """Rows of a table as they were stored; numbers as numbers."""
+    with (RESULTS / "rounds.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["table"] == table]
+    texts = ("table", "data", "graph", "variant", "version")
+    return [{name: value if name in texts else number_of(value) for name, value in row.items()} for row in rows]
+
+
+def number_of(text: str) -> float | int | None:
+    return None if not text else int(text) if text.isdecimal() else float(text)
+
+
+def measured(rows: Iterator[dict[str, object]], table: str) -> Iterator[dict[str, object]]:
+    for row in rows:
+        yield {"table": table, "version": dsfr.__version__} | row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="airfoil only, few agents, nothing stored")
+    parser.add_argument("--only", choices=("variants", "agents", "graphs"), help="the table to measure; all by default")
     arguments = parser.parse_args()
     names, counts = (NAMES[:1], (5, 10)) if arguments.quick else (NAMES, N_AGENTS)
     graph_counts = (5,) if arguments.quick else (5, 20, 50)
@@ -249,20 +278,24 @@ def main() -> None:
         "agents": agents_table(names, counts, arguments.seed),
         "graphs": graphs_table(names[:1] if arguments.quick else ON_GRAPHS, graph_counts, arguments.seed),
     }
-    print(f"dsfr {dsfr.__version__}, 50 labels, seed {arguments.seed}; graph (depth of its tree)")
+    print(f"50 labels, seed {arguments.seed}; graph (depth of its tree)")
     header = " ".join(f"{cell:>6}" for cell in ("1e-2", "1e-4", "1e-6", "stop"))
-    stored = []
+    kept = []
     for table, rows in tables.items():
-        print(f"\n{'data':<8} {'ridge':>6} {'agents':>6} {'graph':<16} {'variant':<22}{header} {'error':>8} {'kB':>9}")
-        for row in rows:
-            stored.append({"table": table} | row)
+        found = measured(rows, table) if arguments.only in (None, table) else iter(stored_rows(table))
+        costs = f"{'hops':>11} {'kB':>12} {'seconds':>9}" if table == "graphs" else f"{header} {'error':>8} {'kB':>9}"
+        title = f"{'data':<8} {'ridge':>6} {'agents':>6} {'graph':<16} {'variant':<22}{costs}"
+        for number, row in enumerate(found):
+            if number == 0:
+                print(f"\ndsfr {row['version']}\n{title}")
+            kept.append(row)
             print(shown(row), flush=True)
     if not arguments.quick:
         with (RESULTS / "rounds.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)
             writer.writeheader()
-            writer.writerows(stored)
-        draw(stored)
+            writer.writerows(kept)
+        draw(kept)
 
 
 if __name__ == "__main__":

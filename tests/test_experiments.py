@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,12 @@ from dsfr.cli import main
 from dsfr.paper.experiments import results as stored
 from dsfr.paper.experiments.folds import Unit, make_fold, owners_by, units
 from dsfr.paper.experiments.results import ResultsError, Store, read_results
-from dsfr.paper.experiments.run import TimeEstimate, run_experiments
+from dsfr.paper.experiments.run import TimeEstimate, open_stores, run_experiments
 from dsfr.paper.experiments.selection import best_on_test, chosen_by_leave_one_out
+from dsfr.paper.experiments.shared_rounds import SharedRounds
 from dsfr.paper.experiments.spec import KINDS, PARTITIONS, Spec, SpecError, find_specs, read_spec, read_specs
+from dsfr.paper.experiments.table import PRINTED, make_estimator
+from dsfr.training import Conjugate
 from tests.invented import EXPERIMENTS
 
 SMALL = {
@@ -159,6 +163,18 @@ def test_parts_of_another_spec_are_refused(tmp_path):
         Store.open(tmp_path / "results", other)
 
 
+def test_parts_of_another_commit_are_refused_and_complete_results_are_not(small, tmp_path, monkeypatch):
+    spec = read_spec(write_spec(tmp_path / "specs", "baselines"))
+    store = Store.open(tmp_path / "results", spec)
+    store.begin()
+    monkeypatch.setattr(stored, "describe_source", lambda: {"version": dsfr.__version__, "git": "f" * 40})
+    with pytest.raises(ResultsError, match=rf"made by commit .*, incomplete \(this is {'f' * 40}\): .*--force"):
+        Store.open(tmp_path / "results", spec)
+    Store.open(tmp_path / "results", spec, force=True).begin()
+    assert json.loads((store.parts / "run.json").read_text())["git"] == "f" * 40
+    assert all(store.complete for store in open_stores(read_specs(small / "specs"), small / "results"))
+
+
 def test_the_fingerprint_includes_the_needed_experiment(tmp_path):
     fits, grid = (read_spec(write_spec(tmp_path, kind)) for kind in ("fits", "grid"))
     other = read_spec(write_spec(tmp_path, "grid", labels=60))
@@ -238,6 +254,39 @@ def test_the_specs_follow_the_protocol_of_the_paper():
         assert (grid.fuzzifier, grid.tol, grid.grid) == (1.1, 1e-4, (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0))
         assert list(specs)[-1] == "fits"
     assert find_specs().resolve() == EXPERIMENTS.resolve() or find_specs().is_dir()
+
+
+METHODS_AND_SOLVERS = [
+    ("s-SFR", Conjugate()),
+    ("SFR-ICR", Conjugate()),
+    ("SFR-ICR", replace(PRINTED, max_rounds=20)),
+    ("SFR-G", replace(PRINTED, max_rounds=20)),
+    ("FR", replace(PRINTED, max_rounds=20)),
+    ("LapWNN", replace(PRINTED, max_rounds=20)),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_that_share_rounds_of_clustering_are_those_that_do_not():
+    spec = Spec(name="s", kind="fits", datasets=("artificial",), rules=3, nodes=10)
+    fold = make_fold(spec, Unit(0, 0, "artificial"))
+    fold = replace(fold, X=fold.X[:300], y=fold.y[:300], owners=fold.owners[:300], known=fold.known[:300])
+    for owners in (fold.owners, None):
+        rounds, spared = SharedRounds(fold), 0
+        for name, solver in METHODS_AND_SOLVERS:
+            shared, alone = (
+                make_estimator(name, spec, ridge=0.1, weight=0.1, random_state=fold.seed, solver=solver) for _ in "12"
+            )
+            targets = fold.y if name == "FR" else fold.known
+            known = len(rounds)
+            rounds.fit(shared, targets, owners)
+            spared += len(rounds) == known
+            alone.fit(fold.X, targets, agents=owners)
+            np.testing.assert_array_equal(shared.predict(fold.X_test), alone.predict(fold.X_test))
+            assert shared.ledger_ == alone.ledger_
+            assert shared.history_ == alone.history_
+            assert shared.termination_ == alone.termination_
+        assert spared >= 4, "fits with the same rules do not cluster again"
 
 
 def test_folds_hide_labels_and_separate_test_rows():

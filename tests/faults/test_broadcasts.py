@@ -14,6 +14,7 @@ import pytest
 from dsfr.training import TASKS
 from dsfr.training.duplicates.shared_rows import MOST_MATCHED, n_places
 from dsfr.training.tasks.declaration import BroadcastError, TaskError
+from dsfr.training.tasks.message import SHORT
 from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.tasks.symbols import MOST
 from tests.faults.cases import SEED, n_cases, record
@@ -135,6 +136,18 @@ def test_a_memory_that_lacks_one_array_gives_a_declared_result_or_the_one_error(
             with suppress(TaskError):
                 _, contribution = TASKS[task](call.shard, memory, call.broadcast)
                 assert contribution.keys() <= declared.contributes.keys()
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_memory_that_was_accepted_is_looked_at_again_once_an_array_of_it_is_another(task):
+    for call in some_calls()[task][:3]:
+        arrays = {name: call.memory[name] for name in REGISTRY[task].reads if name in call.memory}
+        for name, array in arrays.items():
+            if array.dtype != np.float64 or not 0 < array.size <= SHORT:
+                continue
+            TASKS[task](call.shard, call.memory, call.broadcast)
+            with pytest.raises(BroadcastError, match=rf"refuses its memory: '{name}' .* must be finite"):
+                TASKS[task](call.shard, {**call.memory, name: np.full_like(array, np.nan)}, call.broadcast)
 
 
 @pytest.mark.parametrize(

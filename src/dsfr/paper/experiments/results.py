@@ -1,8 +1,8 @@
 """Results on disk: one small file per unit while an experiment runs, one tidy Parquet table once it is complete.
 
 ``<name>.parquet`` has one row per measurement, ``<name>.json`` has the metadata. While the experiment is incomplete,
-``<name>.parts`` holds the results of its units, from which a later run resumes. Results of different versions or specs
-are never mixed, and never overwritten unless the caller asks for it.
+``<name>.parts`` holds the results of its units, from which a later run resumes. Results of different versions, specs or
+commits are never mixed in one table, and never overwritten unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Store:
         Raises
         ------
         ResultsError
-            If there are results of another version or spec.
+            If there are results of another version or spec, or incomplete ones of another commit.
         """
         store = cls(Path(folder), spec, spec.fingerprint(needed))
         store.folder.mkdir(parents=True, exist_ok=True)
@@ -122,17 +122,23 @@ class Store:
         return part
 
     def _check_same(self, path: Path, *, force: bool) -> None:
-        found = read_metadata(path)
-        same = found.get("fingerprint") == self.fingerprint and found.get("version") == __version__
-        if same:
+        found, here = read_metadata(path), describe_source()
+        origin = None
+        if found.get("version") != __version__:
+            origin = f"dsfr {found.get('version')} (this is dsfr {__version__})"
+        elif found.get("fingerprint") != self.fingerprint:
+            origin = f"another spec (this is dsfr {__version__})"
+        elif path != self.metadata_path and found.get("git") != here["git"]:
+            # Complete results say which commit they are of; those of two commits would not.
+            origin = f"commit {found.get('git')}, incomplete (this is {here['git']})"
+        if origin is None:
             return
         if force:
             self._remove()
             return
-        origin = f"dsfr {found.get('version')}" if found.get("version") != __version__ else "another spec"
         raise ResultsError(
-            f"{self.folder} holds results of {self.spec.name!r} made by {origin} (this is dsfr {__version__}): write "
-            "to another folder with --output, or give --force to replace them"
+            f"{self.folder} holds results of {self.spec.name!r} made by {origin}: write to another folder with "
+            "--output, or give --force to replace them"
         )
 
     def _remove(self) -> None:

@@ -39,6 +39,9 @@ class SharedRounds:
         self._fold = fold
         self._rounds: dict[Hashable, Round] = {}
 
+    def __len__(self) -> int:
+        return len(self._rounds)
+
     def fit(self, estimator: Any, targets: Array, owners: IntArray | None) -> tuple[Any, float]:
         """Fit an estimator on the rows of the fold, as its ``fit`` does; and the seconds of processor time."""
         X = self._fold.X

@@ -150,7 +150,7 @@ def deviation_table(evidence: Evidence) -> str:
 def deviation_notes(evidence: Evidence) -> str:
     """What the effects are."""
     spec = evidence.results.spec("deviations")
-    runs = spec["repetitions"] * spec["test_folds"]
+    runs = evidence.results.n_runs("deviations")
     return (
         f"Measured on distributed SFR-ICR ({spec['agents']} agents, {spec['labels']} labels, ridge {spec['ridge']:g}, "
         f"gamma {spec['consistency']:g}; for the graph SFR-G), one deviation at a time, {runs} runs on each of "

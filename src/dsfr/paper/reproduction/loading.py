@@ -49,9 +49,18 @@ class Results:
         spec: dict[str, Any] = self.metadata[name]["spec"]
         return spec
 
+    def n_runs(self, experiment: str) -> int:
+        """Runs on each data set."""
+        return n_runs(self.spec(experiment))
+
     def where(self, experiment: str, **wanted: Any) -> list[Row]:
         """Rows of an experiment whose columns have these values."""
         return [row for row in self.rows[experiment] if all(row[name] == value for name, value in wanted.items())]
+
+
+def n_runs(spec: Mapping[str, Any]) -> int:
+    """Runs of an experiment on each data set."""
+    return int(spec["repetitions"] * spec["test_folds"])
 
 
 def check_complete(name: str, rows: Iterable[Row], spec: Mapping[str, Any]) -> None:
@@ -62,7 +71,7 @@ def check_complete(name: str, rows: Iterable[Row], spec: Mapping[str, Any]) -> N
     ResultsError
         If runs are missing; the message names the first combination.
     """
-    keys, n_runs, n_points = POINTS[spec["kind"]], spec["repetitions"] * spec["test_folds"], _n_points(spec)
+    keys, runs, n_points = POINTS[spec["kind"]], n_runs(spec), _n_points(spec)
     # A convergence history is counted by its last round.
     found = Counter((row["dataset"], *(row[key] for key in keys)) for row in rows if row.get("last", True))
     for dataset in spec["datasets"]:
@@ -70,8 +79,8 @@ def check_complete(name: str, rows: Iterable[Row], spec: Mapping[str, Any]) -> N
         if count != n_points:
             raise ResultsError(f"results of {name!r} have {count} points of {dataset}, not {n_points}")
     for point, count in found.items():
-        if count != n_runs:
-            raise ResultsError(f"results of {name!r} have {count} runs of {', '.join(map(str, point))}, not {n_runs}")
+        if count != runs:
+            raise ResultsError(f"results of {name!r} have {count} runs of {', '.join(map(str, point))}, not {runs}")
 
 
 POINTS: dict[str, tuple[str, ...]] = {

@@ -73,12 +73,13 @@ def admm_table(evidence: Evidence) -> str:
 def admm_notes(evidence: Evidence) -> str:
     """What was run for the table."""
     spec = evidence.results.spec("admm")
+    runs, all_runs = (evidence.results.n_runs(name) for name in ("admm", "fits"))
     return (
         f"The same fits by the paper's ADMM (rho_s = rho_p = {ADMM_PENALTY:g}, stopping tests (30) and (31), at most "
         f"{spec['max_rounds']} rounds a stage) and by ours, which the tables above show: L-BFGS on exact sums for the "
         "clusters and preconditioned conjugate residuals for the weights. Both solve the same problem with the same "
-        f"pairs, start and grid values, in the same {spec['repetitions'] * spec['test_folds']} runs (the tables above "
-        "have more). Rounds and kilobytes are those of a whole fit, all agents together."
+        f"pairs, start and grid values, in the same {runs} runs{f' (of {all_runs})' if runs < all_runs else ''}. "
+        "Rounds and kilobytes are those of a whole fit, all agents together."
     )
 
 

@@ -15,7 +15,7 @@ from dsfr.paper.reproduction.document import bullets, figure, heading, join_bloc
 from dsfr.paper.reproduction.figure_claims import FIXED_VALUE, figure_claims
 from dsfr.paper.reproduction.figures import NAMES, draw_figures, require_matplotlib
 from dsfr.paper.reproduction.findings import findings
-from dsfr.paper.reproduction.loading import REQUIRED, Results
+from dsfr.paper.reproduction.loading import REQUIRED, Results, n_runs
 from dsfr.paper.reproduction.paper_admm import admm_notes, admm_table
 from dsfr.paper.reproduction.statements import UNTESTED, statements
 from dsfr.paper.reproduction.summary import baseline_cells, table_cells
@@ -113,18 +113,17 @@ def render(evidence: Evidence) -> str:
 
 def _what_was_run(evidence: Evidence) -> list[str]:
     metadata, spec = evidence.results.metadata, evidence.results.spec("grid")
-    first, total = metadata["grid"], sum(one["core_seconds"] for one in metadata.values())
-    machine = first["machine"]
-    versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "scikit-learn"))
+    total = sum(one["core_seconds"] for one in metadata.values())
     return [
-        f"dsfr {first['version']}, seed {spec['seed']}, commit {_by_value(metadata, _commit)}. The tests compute a few "
-        "cells of every experiment again with the present code, and fail if they differ from the stored ones.",
+        f"dsfr {_by_value(metadata, _version)}, seed {spec['seed']}, commit {_by_value(metadata, _commit)}. The tests "
+        "compute a few cells of every experiment again with the present code, and fail if they differ from the stored "
+        "ones.",
         f"{spec['repetitions']} repetitions of {spec['folds']}-fold cross-validation, {spec['labels']} labels "
         f"({spec['labels'] // spec['agents']} for each of {spec['agents']} agents), {spec['rules']} rules, "
         f"fuzzifier {spec['fuzzifier']}, convergence threshold {spec['tol']:g}, parameters from "
         f"{{{', '.join(f'{v:g}' for v in spec['grid'])}}}.",
         f"Runs on each data set: {_by_value(metadata, _runs)}.",
-        f"{_by_value(metadata, _processor)}; {machine['cores']} cores, {versions}; one thread per job, on a shared "
+        f"{_by_value(metadata, _processor)}; {_by_value(metadata, _packages)}; one thread per job, on a shared "
         f"machine. The computation took {total / 60:.0f} minutes of processor time.",
     ]
 
@@ -144,11 +143,21 @@ def _commit(about: Mapping[str, Any]) -> str:
 
 
 def _runs(about: Mapping[str, Any]) -> str:
-    return str(about["spec"]["repetitions"] * about["spec"]["test_folds"])
+    return str(n_runs(about["spec"]))
+
+
+def _version(about: Mapping[str, Any]) -> str:
+    return str(about["version"])
 
 
 def _processor(about: Mapping[str, Any]) -> str:
     return str(about["machine"]["processor"])
+
+
+def _packages(about: Mapping[str, Any]) -> str:
+    machine = about["machine"]
+    versions = (f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "scikit-learn"))
+    return f"{machine['cores']} cores, {', '.join(versions)}"
 
 
 def _main_tables(evidence: Evidence) -> list[str]:
@@ -194,16 +203,11 @@ def _figure_section(evidence: Evidence, name: str, claims: list[Claim]) -> list[
 
 def _captioned_figure(name: str, evidence: Evidence, claims: list[Claim]) -> str:
     experiment = {"overview": "fits", "parameters": "grid"}.get(name, name)
-    runs, few = (_n_runs(evidence, one) for one in (experiment, "penalties"))
+    runs, few = (evidence.results.n_runs(one) for one in (experiment, "penalties"))
     title = CAPTIONS[name].format(runs=runs, few=few, fixed=FIXED_VALUE, **evidence.results.spec(experiment))
     verdicts = [f"Claim of the paper, in our words: {claim.sentence} Our runs: {claim.in_ours}" for claim in claims]
     caption = f"{title}. {notes.caption_note(evidence, name)}{' '.join(verdicts)}"
     return figure(f"{FIGURES}/{name}.png", caption.replace("**", "").strip())
-
-
-def _n_runs(evidence: Evidence, experiment: str) -> int:
-    spec = evidence.results.spec(experiment)
-    return int(spec["repetitions"] * spec["test_folds"])
 
 
 def _partition_table(evidence: Evidence) -> str:
