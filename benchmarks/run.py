@@ -42,6 +42,7 @@ NAMES = (
     "kills",
     "clusters",
     "federation",
+    "privacy",
     "torture",
 )
 SUMMARIES = ("accuracy_design", "accuracy_judged", "readable_design", "readable_judged")

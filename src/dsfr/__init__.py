@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dsfr.training import FewRounds as FewRounds
     from dsfr.training import FuzzyRules as FuzzyRules
     from dsfr.training import Graph as Graph
+    from dsfr.training import PrivateSums as PrivateSums
     from dsfr.training import RangeScaling as RangeScaling
     from dsfr.training import RobustScaling as RobustScaling
     from dsfr.training import Settings as Settings
@@ -77,6 +78,7 @@ _HOME = {
     "ModelFileError": "dsfr.model.file",
     "Policy": "dsfr.disclosure",
     "PolicyError": "dsfr.disclosure",
+    "PrivateSums": "dsfr.training",
     "RangeScaling": "dsfr.training",
     "RobustScaling": "dsfr.training",
     "RoundInfo": "dsfr.core.consensus.admm",

@@ -51,6 +51,7 @@ EVERY_KIND = [
     {**COUNTED, "solver": "sums"},
     {**COUNTED, "solver": "few-rounds"},
     {"solver": "sums", "declared": True, "only_sums": True},
+    {"solver": "private-sums", "unlabeled": None, "membership": "bell", "declared": True, "only_sums": True},
     {"relevance": "slopes", "tune": "evidence", "declared": True, "only_sums": True},
     {"tune": "evidence", "uncertainty": True, "scaling": "robust", "n_models": 3, "student": {"max_rules": 3}},
     {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},

@@ -264,3 +264,16 @@ def test_a_roster_is_read_and_refused(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=match):
             Roster.read(path)
+
+
+def test_owners_with_an_epsilon_answer_two_noisy_sums(tmp_path):
+    X, y = table(n_rows=1500, n_labels=1200)
+    (tmp_path / "tight.toml").write_text("epsilon = 10.0\n")
+    owners, roster = make_owners(tmp_path, X=X, y=y, policy=str(tmp_path / "tight.toml"))
+    plan = plan_of(method="s-sfr", solver="private-sums")
+    model = federated_fit(plan, roster, asking(owners), "run", tmp_path / "checkpoints")
+    assert np.isfinite(model.predict(X)).all()
+    sent = [entry["task"] for entry in owners["a"].journal.entries() if entry["event"] == "sent"]
+    assert sent == [STATE, ADMIT, "clipped_moments", "clipped_statistics"]
+    with pytest.raises(EngineError, match="this owner answers sums with noise alone"):
+        federated_fit(plan_of(), roster, asking(owners), "other", tmp_path / "checkpoints")

@@ -214,6 +214,8 @@ def test_duplicates_are_left_out_of_all_tasks_that_compute_with_rows_of_a_traini
         "drop_matched",
         "measure",
         "row_moments",
+        "clipped_moments",
+        "clipped_statistics",
         "count_errors",
         "value_extremes",
         "value_sums",

@@ -11,6 +11,7 @@ import click
 from dsfr.cli.federation import FILE, KIT, federation
 from dsfr.cli.group import BadInputError
 
+PRIVATE_METHOD = "s-sfr"
 _ROSTER_HELP = "Names and fingerprints of all owners (TOML)."
 
 
@@ -108,6 +109,9 @@ def _show_owner(name: str, asked: Sequence[Any], answers: list[int] | str) -> bo
 @click.option("--method", default="rules", show_default=True, help="As in `dsfr fit`.")
 @click.option("--rules", type=click.IntRange(min=1), help="Number of rules.")
 @click.option("--tune", help="As in `dsfr fit`.")
+@click.option(
+    "--private", is_flag=True, help="Two noisy sums (s-sfr alone): for owners whose policies have an epsilon."
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all randomness.")
 @click.option("-o", "--output", required=True, type=FILE, help="Where the model goes.")
 def fit(kit: Path, roster: Path, output: Path, features: str, ranges: Path, **options: Any) -> None:
@@ -135,6 +139,12 @@ def _plan(features: str, ranges: Path, **options: Any) -> dict[str, Any]:
 
     names = tuple(name.strip() for name in features.split(",") if name.strip())
     solver = None if options.get("method", RULES) in (AUTO, RULES) else "sums"
+    if options.pop("private", False):
+        if options["method"] != PRIVATE_METHOD:
+            raise BadInputError(
+                f"--private goes with --method {PRIVATE_METHOD} alone: others ask for more than two sums"
+            )
+        solver = "private-sums"
     asked = FitOptions(solver=solver, **options)
     declared = read_ranges(ranges, declared_columns(asked, names).schema, asked.target)
     return fit_plan(asked, names, declared, read_units(ranges))

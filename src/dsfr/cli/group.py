@@ -16,7 +16,7 @@ import click
 
 from dsfr import __version__
 
-SOLVERS = ("sums", "conjugate", "admm", "few-rounds", "decentralized")
+SOLVERS = ("sums", "conjugate", "admm", "few-rounds", "private-sums", "decentralized")
 TOPOLOGY_HELP = (
     "Messages along links only: complete, star, line, ring, grid, geometric, erdos-renyi, barabasi-albert, or a file "
     "with two agents per line.  [default: all talk to a coordinator]"

@@ -52,7 +52,7 @@ class SFRRegressor(DistributedRegressor):
         leave-one-out errors (three more rounds, or up to ten where one error is far larger than others).
     n_agents : int, default=1
         Number of agents to split the rows over when ``fit`` is not given the owners; 1 is the centralised method.
-    solver : Sums, Conjugate, ADMM, FewRounds, Decentralized or a shorthand, default="auto"
+    solver : Sums, Conjugate, ADMM, FewRounds, PrivateSums, Decentralized or a shorthand, default="auto"
         How several agents agree on clusters and weights. "sums": exact sums, see `Sums`. "conjugate": gradients and
         conjugate residuals, see `Conjugate`. "admm": the paper's DFCM and DICR, see `ADMM`. "few-rounds": six rounds
         in all, see `FewRounds`. "decentralized": messages between neighbors only, see `Decentralized`. "auto":

@@ -20,7 +20,7 @@ COORDINATOR, LEAD = "localhost", "lead@trial.org"
 """Names of their kits."""
 STARTED = {True: "Server started", False: "Successfully registered client"}
 """What the log of a coordinator, or of an owner, says when it is ready."""
-START_SECONDS, END_SECONDS = 120.0, 40.0
+START_SECONDS, END_SECONDS = 600.0, 40.0
 
 
 class Loopback:

@@ -6,7 +6,7 @@ from dsfr.training.penalties import ICR, Graph
 from dsfr.training.scaling.scalings import RangeScaling, RobustScaling
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Shard, make_shards
-from dsfr.training.solvers import ADMM, Conjugate, Decentralized, FewRounds, Sums
+from dsfr.training.solvers import ADMM, Conjugate, Decentralized, FewRounds, PrivateSums, Sums
 from dsfr.training.tasks.catalog import TASKS
 from dsfr.training.tasks.declaration import BroadcastError, ContributionError, TaskError
 from dsfr.training.train import Training, train
@@ -23,6 +23,7 @@ __all__ = [
     "FewRounds",
     "FuzzyRules",
     "Graph",
+    "PrivateSums",
     "RangeScaling",
     "RobustScaling",
     "Settings",
