@@ -120,7 +120,7 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     own_units = training.own_units or (strongest.target_mean, strongest.target_scale)
     units = Units(strongest.ranges, *own_units, strongest.limits)
     with single_threaded_blas():
-        products = teach(engine, training.mixture, own_units)
+        products = teach(engine, training.mixture, own_units, training.sample)
         left_out = teacher_error(engine, training.mixture, own_units)
         measured = training.error if left_out is None else left_out
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}

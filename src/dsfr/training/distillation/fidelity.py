@@ -102,7 +102,12 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
         outputs += np.einsum("nk,nk->k", W, L)
     names = ("teacher_total", "teacher_square", "distance", "strongest_distance", "overlap")
     sums = {name: scalar(value) for name, value in zip(names, numbers.tolist(), strict=True)}
-    counts = {"masses": masses, "strongest": strongest, "outputs": outputs, "n_samples": scalar(shard.n_samples)}
+    counts = {
+        "masses": masses,
+        "strongest": strongest,
+        "outputs": outputs,
+        "n_samples": scalar(len(memory["teacher"])),
+    }
     return memory, {**sums, **counts}
 
 

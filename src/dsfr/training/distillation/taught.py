@@ -25,14 +25,14 @@ from dsfr.training.ensemble.teacher import (
 )
 from dsfr.training.scaling.robust import KEPT_LIMITS
 from dsfr.training.shard import ForeignMemoryError, Shard
-from dsfr.training.tasks.declaration import array
-from dsfr.training.tasks.fields import COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SCORE
-from dsfr.training.tasks.messages import scalar, unpack, upper_triangle
+from dsfr.training.tasks.declaration import array, optional
+from dsfr.training.tasks.fields import COUNT, MIXTURE, MIXTURE_WITH_FACTORS, SAMPLE, SCORE
+from dsfr.training.tasks.messages import ask_sample, sample_in, scalar, unpack, upper_triangle
 from dsfr.training.tasks.registry import remember, task
 from dsfr.training.tasks.semidefinite import gram_triangle
 
-KEPT_TEACHER = remember(__name__, {"teacher": array("n")})
-"""Predictions of the teacher for all rows, in deviations of the target on its own scale."""
+KEPT_TEACHER = remember(__name__, {"teacher": array("n"), "taught_sample": SAMPLE})
+"""Predictions of the teacher for rows of a sample, in deviations of the target on its own scale, and its share."""
 KEPT_SHIFTS = remember(__name__, {"left_out_shifts": array("e")})
 """By how much the teacher's prediction of a labelled row moves towards its label because it is not left out."""
 
@@ -41,17 +41,16 @@ KEPT_SHIFTS = remember(__name__, {"left_out_shifts": array("e")})
     verb="sum",
     stage="distillation",
     reveals="Averages of known functions over the agent's rows: products of features, and of features and predictions.",
-    broadcast={**MIXTURE, **LINKED},
+    broadcast={**MIXTURE, **LINKED, "sample": optional(SAMPLE)},
     contributes={"products": array("(d+2)(d+3)/2", rules=(gram_triangle("d+2"),))},
     remembers=KEPT_TEACHER,
 )
 def keep_teacher(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): keep the teacher's predictions of the own rows; products of features and predictions."""
-    parts = [
-        np.empty(0),
-        *(on_own_scale(mixture_predictions(X, broadcast, fast=shard.fast), broadcast) for X, _ in shard.batches()),
-    ]
-    kept = {**memory, "teacher": np.concatenate(parts)}
+    share = sample_in(broadcast)
+    parts = [mixture_predictions(X, broadcast, fast=shard.fast) for X, _ in shard.sampled(share).batches()]
+    predictions = on_own_scale(np.concatenate([np.empty(0), *parts]), broadcast)
+    kept = {**memory, "teacher": predictions, "taught_sample": scalar(share)}
     size = shard.n_features + 2
     products = np.zeros((size, size))
     for _, U in taught_blocks(shard, kept, broadcast, np.arange(shard.n_features)):
@@ -93,6 +92,11 @@ def _counted(shard: Shard) -> Iterator[tuple[int, tuple[Array, Array]]]:
         passed += len(y)
 
 
+def taught_rows(shard: Shard, memory: Bundle) -> Shard:
+    """The rows that the student learns from."""
+    return shard.sampled(float(memory["taught_sample"]))
+
+
 def taught_blocks(shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntArray) -> Iterator[tuple[Array, Array]]:
     """Rows, not scaled, and the columns 1, scaled features and the teacher's prediction, block by block.
 
@@ -101,7 +105,7 @@ def taught_blocks(shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntA
     ForeignMemoryError
         If the predictions in memory are not those of the shard's rows.
     """
-    teacher, ranges = memory["teacher"], unpack(Ranges, broadcast)
+    teacher, ranges, shard = memory["teacher"], unpack(Ranges, broadcast), taught_rows(shard, memory)
     if len(teacher) != shard.n_samples:
         raise ForeignMemoryError(f"'teacher' predicts {len(teacher)} rows, and the agent has {shard.n_samples}")
     for start, (X, _) in _counted(shard):
@@ -111,11 +115,14 @@ def taught_blocks(shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntA
             yield rows, np.column_stack([np.ones(len(rows)), scale_features(rows, ranges)[:, columns], predictions])
 
 
-def teach(engine: Engine, mixture: Mixture, own_units: tuple[float, float]) -> Array:
-    """Have agents keep the teacher's predictions; products of the constant, all features and these predictions."""
+def teach(engine: Engine, mixture: Mixture, own_units: tuple[float, float], sample: float | None) -> Array:
+    """Have agents keep the teacher's predictions; products of the constant, all features and these predictions.
+
+    Of a share of the rows, if one is given, here and in all that follows.
+    """
     # Limits of values are thresholds that can be anywhere: where sums alone leave the agents, there are none.
     linked = link_arrays(Link() if engine.only_sums else mixture.link, *own_units)
-    summed = engine.sum("keep_teacher", mixture_arrays(mixture, with_factors=False) | linked)
+    summed = engine.sum("keep_teacher", mixture_arrays(mixture, with_factors=False) | linked | ask_sample(sample))
     return matrices(summed["products"], mixture.strongest.n_features + 2)
 
 
