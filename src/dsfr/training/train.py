@@ -121,7 +121,8 @@ def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], N
     repeated = duplicates.agree_duplicates(engine, settings) if merges else duplicates.Repetition()
     averaged = settings.several_bases or settings.uncertainty or settings.target == "log"
     if averaged:
-        trained = _train_mixture(engine, settings, repeated.sample, history, observe)
+        with single_threaded_blas():
+            trained = _train_mixture(engine, settings, repeated.sample, history, observe)
     else:
         trained = _train_single(engine, settings, history, observe)
     # Without a coordinator every agent has all sums, to the bit, and computes the same model: once stands for all.
