@@ -37,7 +37,10 @@ ROOT = Path(__file__).parent.parent
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 REPEATS = 5
 FUZZY_STEPS, HARD_STEPS = 2, 20
-LABELS = 10_000
+LABELS, FEW_LABELS = 10_000, 50
+SMALL_ROWS = 6_400
+USUAL_SECONDS, MOST_ROUNDS = 0.7, 250.0
+"""Processor seconds of a fit of so many rows on the machine of the stored results, and rounds that are enough."""
 
 
 @dataclass
@@ -174,6 +177,61 @@ def whole_fit(n: int) -> list[Row]:
     return table
 
 
+def few_labels(n: int, n_labels: int = FEW_LABELS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, their targets, and the targets of which all but a few are hidden."""
+    rng = np.random.default_rng(5)
+    X = rows(n, 8)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n)
+    return X, y, np.where(np.arange(n) < n_labels, y, np.nan)
+
+
+def automatic(n: int) -> list[Row]:
+    """The automatic mode and short rules: fit compared with clustering, and its growth with the number of rows."""
+    (X, _, few), (longer, _, longer_few) = few_labels(n), few_labels(2 * n)
+    means = KMeans(20, init=start_centers(20, 8), n_init=1, max_iter=HARD_STEPS, tol=0.0)
+    lloyd, peer = lambda: means.fit(X), f"KMeans, 20 clusters, {HARD_STEPS} steps"
+    table = []
+    for kind in (dsfr.AutoSFRRegressor, dsfr.RuleRegressor):
+        times = in_turns(lambda kind=kind: kind(random_state=0).fit(X, few), lloyd, repeats=3)
+        table.append(Row(f"{kind.__name__}, {FEW_LABELS} labels", peer, *times, 8.0))
+
+    def fit(X: np.ndarray, y: np.ndarray) -> float:
+        return _seconds(lambda: dsfr.AutoSFRRegressor(random_state=0).fit(X, y))
+
+    times = in_turns(lambda: fit(longer, longer_few), lambda: 2.0 * fit(X, few), repeats=3)
+    growth = 1.0 + np.log2(times[0] / times[1])
+    table.append(Row("AutoSFRRegressor, twice the rows", "twice its time", *times, 1.0, f"exponent {growth:.2f}"))
+    return table
+
+
+def automatic_predict(n: int) -> list[Row]:
+    """Predictions of the whole ensemble and of short rules."""
+    X, y, few = few_labels(n)
+    boosting, table = HistGradientBoostingRegressor().fit(X, y), []
+    for kind in (dsfr.AutoSFRRegressor, dsfr.RuleRegressor):
+        model = kind(random_state=0).fit(X[:10_000], few[:10_000])
+        times = in_turns(lambda model=model: model.predict(X), lambda: boosting.predict(X))
+        table.append(Row(f"{kind.__name__}, predict", "HistGradientBoosting, predict", *times, 1.0))
+    return table
+
+
+def small_table(_: int) -> list[Row]:
+    """The automatic mode on a table of usual size: processor time, and rounds with five agents."""
+    X, _, few = few_labels(SMALL_ROWS)
+
+    def processor_time() -> float:
+        start = time.process_time()
+        dsfr.AutoSFRRegressor(random_state=0).fit(X, few)
+        return time.process_time() - start
+
+    times = in_turns(processor_time, lambda: USUAL_SECONDS)
+    rounds = dsfr.AutoSFRRegressor(n_agents=5, random_state=0).fit(X, few).n_rounds_
+    return [
+        Row(f"AutoSFRRegressor, {SMALL_ROWS} rows", "processor time to stay near", *times, 2.0),
+        Row("AutoSFRRegressor, 5 agents", "rounds to stay below", float(rounds), MOST_ROUNDS, 1.0, "rounds"),
+    ]
+
+
 def predict(n: int) -> Row:
     rng = np.random.default_rng(4)
     X = rows(n, 8)
@@ -215,6 +273,9 @@ def main() -> None:
         lambda n: [statistics(n)],
         whole_fit,
         lambda n: [predict(n)],
+        automatic,
+        automatic_predict,
+        small_table,
         against_numpy,
     ):
         for row in group(n):

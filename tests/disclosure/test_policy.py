@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from dsfr import InProcess, Policy, PolicyError, RangeScaling, SFRRegressor, load
 from dsfr.disclosure import protect, protected_tasks
+from dsfr.disclosure.function_rules import all_rows
+from dsfr.disclosure.rules import Request
 from dsfr.disclosure.statements import Statement
 from dsfr.disclosure.table import TABLE
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
@@ -89,6 +91,14 @@ def test_refused_tasks_are_refused_by_owners_even_if_the_coordinator_asks(task):
     with pytest.raises(PolicyError, match=f"{task}.* is refused: "):
         guarded.sum(task, {})
     assert guarded.ledger.rounds == before, "the coordinator does not even send it"
+
+
+@pytest.mark.parametrize("task", ["cluster_sums", "cluster_variances", "keep_teacher"])
+def test_sums_over_a_sample_are_refused_because_two_of_them_can_differ_in_one_row(task):
+    request = Request(SMALL, None, {}, {"sample": np.asarray(0.5)}, 60, {})
+    assert all_rows in TABLE[task].before
+    assert all_rows(request) == "a sample of the rows"
+    assert all_rows(replace(request, broadcast={})) is None
 
 
 def test_nothing_leaves_before_owners_have_admitted_each_other():

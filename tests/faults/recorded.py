@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from dsfr.core.density import MOST_CORRELATED
+from dsfr.core.sampling import SAMPLE_ROWS
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from dsfr.training.distillation.distill import StudentSettings, distill
@@ -61,6 +63,7 @@ EVERY_KIND = [
     {"tune": "loo", "n_models": "auto", "effects": "single"},
     {"tune": "evidence", "uncertainty": True, "n_models": 0, "effects": "pairs", "repeated": True},
     {**EFFECTS, "student": {"max_rules": 3}},
+    {**EFFECTS, "student": {"max_rules": 2}, "sample_rows": 10},
     {**SUMMED_EFFECTS, "student": {"max_rules": 2}},
     {**SUMMED_EFFECTS, "membership": "bell"},
     {"solver": "sums", "gaps": 0.2},
@@ -116,7 +119,8 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     engine = kind(shards, tasks, serialize=True, faults=faults)
     engine.sum("identify", {})
     student = told.pop("student", None)
-    training = train(engine, make_settings(n_rules=2, max_rounds=6, **told))
+    with patch("dsfr.core.sampling.SAMPLE_ROWS", told.pop("sample_rows", SAMPLE_ROWS)):
+        training = train(engine, make_settings(n_rules=2, max_rounds=6, **told))
     if student is not None:
         distill(engine, training, StudentSettings(**student))
     return engine

@@ -149,9 +149,10 @@ def told_tasks(X, y):
     bases |= {f"noise_{i}": np.asarray(0.5) for i in range(2)}
     mixture = common | bases | {"shares": np.array([0.3, 0.7])}
     thresholds = np.stack([np.linspace(ranges.low, ranges.high, N_THRESHOLDS, axis=1)] * 2)
+    sample = {"sample": np.asarray(0.5)}
     target = np.stack([np.linspace(known.min(), known.max(), N_THRESHOLDS)] * 2)
     return {
-        "count_below": {"thresholds": thresholds, "target_thresholds": target},
+        "count_below": {"thresholds": thresholds, "target_thresholds": target} | sample,
         "moments_within_limits": {
             "limit_low": np.quantile(X, 0.1, axis=0),
             "limit_high": np.quantile(X, 0.9, axis=0),
@@ -160,10 +161,11 @@ def told_tasks(X, y):
         "polynomial_statistics": common,
         "square_slopes": {name: common[name] for name in ("low", "high")}
         | rules.arrays()
-        | {"weights": rng.normal(size=p), "sample": np.asarray(1.0)},
+        | {"weights": rng.normal(size=p)}
+        | sample,
         "stack": mixture,
         "compare": {name: array for name, array in mixture.items() if not name.startswith(("factor", "noise"))}
-        | {"sample": np.asarray(1.0)},
+        | sample,
         "statistics": common | rules.arrays(),
     }
 

@@ -30,7 +30,7 @@ from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
 from dsfr.training.changed_rows import CompletedRows
-from dsfr.training.rows import ArrayRows, DerivedRows, DistinctRows, has_weights, weighted
+from dsfr.training.rows import ArrayRows, ChangedRows, DerivedRows, DistinctRows, has_weights, weighted
 from dsfr.training.settings import Settings
 from dsfr.training.shard import LOG_TARGET, Shard
 from dsfr.training.tasks.messages import pack
@@ -321,8 +321,10 @@ def test_weights_go_with_rows_whatever_is_made_of_them():
         shard.complete().rows,
         CompletedRows(source, density),
         kept,
+        shard.labeled().rows,
     ]
-    kinds = {kind.__name__ for kind in DerivedRows.__subclasses__()}  # slots make each class twice, with one name
+    # Slots make each class twice, with one name.
+    kinds = {kind.__name__ for base in (DerivedRows, ChangedRows) for kind in base.__subclasses__()} - {"ChangedRows"}
     assert {type(rows).__name__ for rows in made} == kinds
     for rows in made:
         assert has_weights(rows)

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from dsfr.core import compiled
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
 from dsfr.core.clustering.memberships import membership_powers, memberships, squared_distances
+from dsfr.core.features.effects import Effects
 from dsfr.core.features.takagi_sugeno import MANY_ROWS, Rules
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.relevance.slopes import slopes
 from dsfr.core.scaling.affine import Ranges
+from dsfr.core.solve.effect_priors import product_effects, single_effects
 from dsfr.core.solve.statistics import Statistics
 
 pytestmark = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
@@ -90,6 +93,33 @@ def test_predictions_are_the_same(seed, distance, n, d, k):
     far = X * distance
     plain = predictor.predict(far, fast=False)
     np.testing.assert_allclose(predictor.predict(far, fast=True), plain, rtol=1e-9, atol=1e-10)
+
+
+@given(seed=seeds, distance=st.sampled_from([1.0, 1e3, 1e100]), n_knots=st.integers(1, 9), **sizes)
+def test_predictions_of_effects_are_the_same(seed, distance, n_knots, n, d, k):
+    X, ranges, _ = make(seed, n, d, k)
+    rng = np.random.default_rng(seed)
+    knots = np.sort(rng.uniform(-1, 1, (n_knots, d)), axis=0)
+    knots[-2:] = knots[-1:]  # the last knot of few values repeats
+    curves = rng.standard_normal((n_knots, d, 3))
+    curves[-2:] = curves[-1:]
+    pairs = product_effects(np.arange(d), int(rng.integers(1, 4)))
+    effects = Effects(knots, curves, single_effects(d, 3), pairs)
+    effects = effects.without(rng.random(effects.n_outputs - 1) < 0.7)
+    predictor = Predictor(ranges, effects, rng.standard_normal(effects.n_outputs), 3.0, 2.0, np.empty(0))
+    on_knots = ranges.midpoints + ranges.half_widths * knots
+    rows = np.concatenate([X * distance, on_knots])
+    plain = predictor.predict(rows, fast=False)
+    np.testing.assert_allclose(predictor.predict(rows, fast=True), plain, rtol=1e-9, atol=1e-7)
+
+
+@given(seed=seeds, **sizes)
+def test_slopes_are_the_same(seed, n, d, k):
+    rng = np.random.default_rng(seed)
+    X, rules = rng.uniform(-1, 1, (n, d)), Rules(rng.uniform(-1, 1, (k, d)), rng.uniform(0.05, 1.5, (k, d)))
+    weights = rng.standard_normal(rules.n_outputs)
+    plain = slopes(X, rules, weights)
+    np.testing.assert_allclose(slopes(X, rules, weights, fast=True), plain, rtol=1e-9, atol=1e-9 * np.abs(plain).max())
 
 
 @given(seeds, st.sampled_from([1.1, 2.0]), st.integers(1, 9), st.integers(2, 7))

@@ -1,10 +1,9 @@
-"""Leave-one-out errors that are enlarged, variances without a label, and samples of rows."""
+"""Leave-one-out errors that are enlarged, and variances without a label."""
 
 import numpy as np
 import pytest
 
 from dsfr.core.prediction.stacking import LeftOut
-from dsfr.core.sampling import sampled
 from dsfr.core.solve.cholesky import cholesky
 from dsfr.core.solve.leave_one_out import left_out_variances
 
@@ -31,14 +30,3 @@ def test_variances_without_a_label_are_those_of_a_fit_without_it():
     for i, h in enumerate(H):
         rest = np.delete(H, i, axis=0)
         assert found[i] == pytest.approx(1.0 + h @ np.linalg.solve(rest.T @ rest + 0.3 * np.eye(4), h))
-
-
-def test_samples_depend_on_values_alone():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(20_000, 3))
-    chosen = sampled(X, 0.25)
-    assert len(chosen) / len(X) == pytest.approx(0.25, abs=0.02)
-    order = rng.permutation(len(X))
-    parts = np.concatenate([sampled(part, 0.25) for part in np.array_split(X[order], 7)])
-    np.testing.assert_array_equal(np.sort(parts, axis=0), np.sort(chosen, axis=0))
-    assert sampled(X, 1.0) is X

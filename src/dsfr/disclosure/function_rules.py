@@ -181,6 +181,11 @@ def sample(request: Request) -> str | None:
     return None if n_rows >= least else f"a sample of fewer own rows than min_rows, {least}"
 
 
+def all_rows(request: Request) -> str | None:
+    """Sums are over all rows: of two samples, the difference can be one row."""
+    return "a sample of the rows" if "sample" in request.broadcast else None
+
+
 def masses_alone(request: Request) -> str | None:
     """Rules are measured by their masses: counts of rows where a rule is the strongest can be of few rows."""
     return None if "masses_alone" in request.broadcast else "counts of rows where a rule is the strongest"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dsfr.disclosure.function_rules import (
+    all_rows,
     bin_edges,
     bins,
     columns,
@@ -59,7 +60,7 @@ def _refused(reason: str) -> TaskRules:
     return TaskRules(refused=reason)
 
 
-_CLUSTERS = TaskRules((fuzzifier, centers), (cluster_mass,))
+_CLUSTERS = TaskRules((fuzzifier, centers, all_rows), (cluster_mass,))
 _WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass))
 _FUNCTIONS = TaskRules((effects, centers, rule_mass, sample))
 _LEFT_OUT = _refused("it needs leave-one-out errors, for which the pooled system is handed to every owner")
@@ -113,7 +114,7 @@ TABLE: dict[str, TaskRules] = {
     "feature_extremes": _EXTREMES,
     "grid_counts": TaskRules((), (grid_cells,)),
     "label_products": _WEIGHTS,
-    "keep_teacher": TaskRules((effects, centers, rule_mass, link), (columns,)),
+    "keep_teacher": TaskRules((effects, centers, rule_mass, link, all_rows), (columns,)),
     "feature_counts": _ANYWHERE,
     "bend_sums": TaskRules((bin_edges,), (bins,)),
     "split_sums": TaskRules((ramps, bin_edges), (bins,)),

@@ -61,6 +61,8 @@ class Training:
     the agents and several models were weighed."""
     n_duplicates: int = 0
     """Rows that were left out as duplicates of others."""
+    sample: float | None = None
+    """Share of the rows that means over rows were taken of, where it is known how many rows are different."""
     sums: LabelSums | None = None
     """Sums over labels to which more can be added; None if the solver does not sum them."""
     ending: str = "converged"
@@ -119,7 +121,8 @@ def _train(engine: Engine, settings: Settings, on_round: Callable[[RoundInfo], N
     repeated = duplicates.agree_duplicates(engine, settings) if merges else duplicates.Repetition()
     averaged = settings.several_bases or settings.uncertainty or settings.target == "log"
     if averaged:
-        trained = _train_mixture(engine, settings, repeated.sample, history, observe)
+        with single_threaded_blas():
+            trained = _train_mixture(engine, settings, repeated.sample, history, observe)
     else:
         trained = _train_single(engine, settings, history, observe)
     # Without a coordinator every agent has all sums, to the bit, and computes the same model: once stands for all.
@@ -197,6 +200,7 @@ def _train_mixture(
         optimism=weighed.optimism,
         error=weighed.error,
         sums=LabelSums.of([base.found for base in trained], population),
+        sample=population.sample,
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),
     )

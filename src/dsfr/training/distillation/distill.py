@@ -34,7 +34,7 @@ from dsfr.training.distillation.fidelity import Measured, measure, stage_squares
 from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
 from dsfr.training.distillation.intervals import Errors, calibrate_student
 from dsfr.training.distillation.quantiles import agree_knots
-from dsfr.training.distillation.taught import LeftOutTeacher, teach, teacher_error
+from dsfr.training.distillation.taught import LeftOutTeacher, deviation_share, teach, teacher_error
 from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.train import Training
 
@@ -133,8 +133,8 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
     own_units = training.own_units or (strongest.target_mean, strongest.target_scale)
     units = Units(strongest.ranges, *own_units, strongest.limits)
     with single_threaded_blas():
-        products = teach(engine, training.mixture, own_units)
-        left_out = teacher_error(engine, training.mixture, own_units, float(products[0, 0]))
+        products = teach(engine, training.mixture, own_units, training.sample)
+        left_out = teacher_error(engine, training.mixture, own_units, deviation_share(products, training.sample))
         measured = training.error if left_out is None else (left_out.error, left_out.n_labeled)
         target = {"target_mean": np.asarray(units.target_mean), "target_scale": np.asarray(units.target_scale)}
         variance = products[-1, -1] / products[0, 0] - (products[0, -1] / products[0, 0]) ** 2

@@ -123,9 +123,10 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
             spread += [W.T @ np.where(own > 0.0, own**2 + (t - predictions) ** 2, 0.0), W.T @ (own > 0.0)]
     names = ("teacher_total", "teacher_square", "distance", "strongest_distance", "overlap")
     sums = {name: scalar(value) for name, value in zip(names, numbers.tolist(), strict=True)}
-    counts = {"masses": masses, "strongest": strongest, "outputs": outputs, "n_samples": scalar(shard.n_samples)}
+    counts = {"masses": masses, "strongest": strongest, "outputs": outputs}
+    n_samples = scalar(len(memory["teacher"]))
     by_rule = {} if known is None else {"variances": spread[0], "sampled": spread[1]}
-    return memory, {**sums, **counts, **by_rule}
+    return memory, {**sums, **counts, "n_samples": n_samples, **by_rule}
 
 
 def unpack_student(broadcast: Bundle) -> Predictor:

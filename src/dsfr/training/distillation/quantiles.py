@@ -18,6 +18,7 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.quantiles import counts_below
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
+from dsfr.training.distillation.taught import KEPT_TEACHER, taught_rows
 from dsfr.training.scaling.grid_counts import agree_grid_counts
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least
@@ -46,12 +47,13 @@ def feature_extremes(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[B
     reveals="The distribution of every feature, one column at a time: how many values lie below thresholds.",
     broadcast={"thresholds": array("d", N_THRESHOLDS, rules=(ASCENDING,))},
     contributes={"counts": array("d", N_THRESHOLDS, rules=(at_least(0.0),))},
+    needs=KEPT_TEACHER,
 )
 def feature_counts(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
     """Task (sum): how many values of each feature lie at or below each threshold."""
     thresholds = broadcast["thresholds"]
     counts = np.zeros_like(thresholds)
-    for X, _ in shard.batches():
+    for X, _ in taught_rows(shard, memory).batches():
         for j in range(shard.n_features):
             counts[j] += counts_below(X[:, j].astype(np.float64), thresholds[j])
     return memory, {"counts": counts}

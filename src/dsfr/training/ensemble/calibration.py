@@ -200,4 +200,4 @@ def predictor_of(base: Base, population: Population) -> Predictor:
 
 
 def _posterior(base: Base, population: Population) -> Posterior:
-    return Posterior(base.found.factor(), base.found.noise() * population.target.deviation)
+    return Posterior(base.factor, base.found.noise() * population.target.deviation)

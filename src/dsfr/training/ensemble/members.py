@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +38,7 @@ LEFT_OUT: Fields = {
 """A `LeftOut`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Base:
     """A trained member of an ensemble: a rule base, or effects of single features and pairs."""
 
@@ -61,6 +62,11 @@ class Base:
     def has_rules(self) -> bool:
         """Whether it is a rule base."""
         return self.basis.n_rules > 0
+
+    @cached_property
+    def factor(self) -> Array:
+        """Upper Cholesky factor of its system."""
+        return self.found.factor()
 
     @property
     def score(self) -> float:
@@ -125,7 +131,7 @@ def mixture_message(
         "shares": shares,
     }
     for i, base in enumerate(trained):
-        factor = {"factor": base.found.factor(), "noise": scalar(base.found.noise())} if with_factors else {}
+        factor = {"factor": base.factor, "noise": scalar(base.found.noise())} if with_factors else {}
         arrays = {**base.basis.arrays(), "weights": base.found.weights, **factor}
         message |= {f"{name}_{i}": array for name, array in arrays.items()}
     return message
