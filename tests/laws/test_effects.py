@@ -209,6 +209,17 @@ def test_intervals_are_wider_where_no_row_is():
     np.testing.assert_array_equal(model.in_domain(far), [True, False])
 
 
+@pytest.mark.parametrize("curved", [False, True])
+def test_on_a_plane_without_noise_lines_are_the_only_effects(curved):
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(300, 6))
+    truth = X @ rng.normal(size=6)
+    y = np.where(np.arange(300) < 40, truth + 0.01 * rng.normal(size=300), np.nan)
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=0), random_state=0).fit(np.exp(X) if curved else X, y)
+    terms = [member.predictor.basis.singles[:, 1] for member in model.model_.members]
+    assert (len(terms) == 1 and not terms[0].any()) != curved
+
+
 @pytest.mark.parametrize(("noise", "followed"), [(0.01, True), (1.0, False)])
 def test_features_are_followed_beyond_their_limits_where_errors_are_small(noise, followed):
     """A plane of lognormal features has its largest values where hardly any label is."""

@@ -86,3 +86,20 @@ def test_the_strongest_is_the_one_with_the_largest_share():
     shares = (0.2, 0.5, 0.3)
     mixture = Mixture(tuple(map(Member, predictors, shares)), Scores(np.ones(1), np.ones(1)))
     assert mixture.strongest is predictors[1]
+
+
+@given(seed=seeds, n=st.integers(1, 500), deviation=st.floats(1e-3, 1e3), size=st.floats(1e-6, 1e2))
+def test_caution_enlarges_small_errors_less_with_more_labels_and_never_beyond_the_deviation(seed, n, deviation, size):
+    errors = np.sort(size * deviation * np.abs(np.random.default_rng(seed).normal(size=n)))
+    scores = Scores(errors, np.arange(1.0, n + 1.0))
+    more = Scores(errors, 10.0 * scores.counts)
+    cautious = scores.cautious(deviation)
+    if scores.deviation >= deviation:
+        np.testing.assert_array_equal(cautious.thresholds, errors)
+    else:
+        assert scores.deviation <= more.cautious(deviation).deviation <= cautious.deviation <= deviation * (1 + 1e-9)
+
+
+def test_errors_of_zero_stay_as_they_are():
+    scores = Scores(np.zeros(3), np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(scores.cautious(1.0).thresholds, 0.0)

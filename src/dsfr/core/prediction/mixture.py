@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,11 @@ WITHOUT_UNCERTAINTY = (
     "the model has no uncertainty: train it with uncertainty=True, or with AutoSFRRegressor (simplifying a model "
     "discards its uncertainty)"
 )
+
+
+CAUTION = 2.0
+"""Labels that an error as large as the deviation of the target counts as: chosen on the design tables of
+benchmarks/tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,17 @@ class Scores:
                 f"rows, and the model has seen {int(n)} (duplicates count once): ask for less, or label more rows"
             )
         return float(self.thresholds[int(np.argmax(self.counts >= self._rank(coverage)))])
+
+    def cautious(self, deviation: float) -> Scores:
+        """Larger errors: the smaller they are beside the deviation of the target, the more of that may be chance.
+
+        The logarithm of the root mean squared error is averaged over `CAUTION` labels that speak for the deviation, and
+        those that there are.
+        """
+        share = CAUTION / (float(self.counts[-1]) + CAUTION)
+        error = self.deviation
+        factor = (deviation / error) ** share if 0.0 < error < deviation else 1.0
+        return replace(self, thresholds=factor * self.thresholds)
 
     def suffice_for(self, coverage: float) -> bool:
         """Whether there are enough labels for intervals of this coverage."""

@@ -140,7 +140,7 @@ def calibrate(
         return Mixture(tuple(_members(bases, population, shares, sure=False)))
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
     scores = in_units(counted_scores(engine, largest), deviation)
-    scores = replace(scores, thresholds=weighed.optimism * scores.thresholds)
+    scores = replace(scores, thresholds=weighed.optimism * scores.thresholds).cautious(deviation)
     followed = replace(population, limits=population.followed(reach_of(scores.deviation, deviation)))
     return Mixture(tuple(_members(bases, followed, shares, sure=True)), scores)
 
