@@ -158,4 +158,3 @@ def test_several_targets_take_several_estimators():
     labeled = np.nan_to_num(both)
     several = MultiOutputRegressor(model).fit(numbers, labeled).predict(numbers)
     np.testing.assert_array_equal(several[:, 0], clone(model).fit(numbers, labeled[:, 0]).predict(numbers))
-    assert dsfr.__version__
