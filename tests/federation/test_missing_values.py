@@ -31,7 +31,13 @@ def tables(seed=0, share=0.15):
 
 
 def plan_of(**options):
-    told = {"target": "y", "method": "sfr-icr", "rules": 3, "solver": "sums", "category": ("region=" + ",".join(LEVELS),)}
+    told = {
+        "target": "y",
+        "method": "sfr-icr",
+        "rules": 3,
+        "solver": "sums",
+        "category": ("region=" + ",".join(LEVELS),),
+    }
     ranges = RangeScaling(
         lower=(2.0, -7.0, -97.0, 0.0, 0.0, 0.0), upper=(4.0, 13.0, 103.0, 1.0, 1.0, 1.0), target_range=(0.0, 120.0)
     )
