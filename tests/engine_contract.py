@@ -256,6 +256,30 @@ def trainings_give_the_model_of_one_process(kind: Kind, seed: int) -> None:
         assert len(found.history) == len(expected.history)
 
 
+def missing_values_and_levels_are_completed_as_in_one_process(kind: Kind, seed: int) -> None:
+    """Rows have gaps, and the indicators of a category of three levels."""
+    X, _, y = make_table(seed, n_rows=60)
+    rng = np.random.default_rng(seed)
+    level = np.where(rng.random(len(y)) < 0.1, np.nan, rng.integers(3, size=len(y)))
+    indicators = np.where(np.isnan(level)[:, None], np.nan, level[:, None] == np.arange(3.0))
+    rows = np.column_stack([np.where(rng.random(X.shape) < 0.2, np.nan, X), indicators])
+    shards = make_shards(rows, y, owners_of(seed, len(y), N_AGENTS))
+    full = np.column_stack([X, np.nan_to_num(indicators)])
+    chosen = {"solver": "sums", "n_rules": 2}
+    if kind.only_sums:
+        low, high = np.append(X.min(axis=0), np.zeros(3)), np.append(X.max(axis=0), np.ones(3))
+        chosen |= {"scaling": RangeScaling(lower=low, upper=high, target_range=(0.0, 100.0))}
+    settings = make_settings(seed=seed, **chosen)
+    reference = SumsAlone if kind.only_sums else InProcessEngine
+    expected, found = (train(make(shards, TASKS), settings).mixture for make in (reference, kind))
+    for name, array in expected.density.arrays().items():
+        np.testing.assert_allclose(found.density.arrays()[name], array, rtol=1e-8, atol=1e-8)
+    for given in (full, rows):
+        for groups in ((), ((3, 4, 5),)):
+            one, other = (replace(mixture, categories=groups).predict(given) for mixture in (expected, found))
+            np.testing.assert_allclose(other, one, rtol=0, atol=1e-7)
+
+
 def trainings(X, shards, seed, *, only_sums):
     """Settings of trainings; where sums alone leave the agents, with declared ranges."""
     if not only_sums:
@@ -363,6 +387,7 @@ LAWS = (
     errors_name_the_task_or_the_cause_and_later_rounds_work,
     no_shards_are_an_error,
     trainings_give_the_model_of_one_process,
+    missing_values_and_levels_are_completed_as_in_one_process,
 )
 RESUMING = (killed_rounds_resume_where_they_were, a_killed_training_resumes_to_the_same_model)
 """Laws of engines that are not checkpointed already."""

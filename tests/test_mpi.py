@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -205,6 +206,31 @@ def test_the_command_gives_the_model_of_one_process(sites):
         model = dsfr.load(folder / "mpi.dsfr")
         assert np.abs(model.predict(X) - expected).max() < 1e-8
         assert model.training["n_agents"] == 5
+
+
+def test_gaps_and_categories_over_ranks_give_the_model_of_one_process(tmp_path):
+    rng = np.random.default_rng(0)
+    X, _, y = make_table(1, n_rows=150)
+    owners = owners_of(1, len(y), 4)
+    rows = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    region = np.where(rng.random(len(y)) < 0.1, None, rng.choice(["east", "north", "south"], len(y)))
+    columns = {f"f{j}": pa.array(rows[:, j], from_pandas=True) for j in range(X.shape[1])}
+    table = pa.table(columns | {"region": region.tolist(), "y": pa.array(y, from_pandas=True), "who": owners})
+    pa.parquet.write_table(table, tmp_path / "all.parquet")
+    (tmp_path / "sites").mkdir()
+    for name in np.unique(owners):
+        own = table.filter(pa.array(owners == name)).drop_columns(["who"])
+        pa.csv.write_csv(own, tmp_path / "sites" / f"{name}.csv")
+    told = ("--target", "y", "--method", "sfr-icr", "-o")
+    command = [sys.executable, "-m", "dsfr", "fit", tmp_path / "all.parquet", "--agent-column", "who", *told]
+    subprocess.run([*command, tmp_path / "here.dsfr"], check=True, capture_output=True, timeout=SECONDS)
+    code, _, err, _ = dsfr_fit(4, tmp_path / "sites/site-{rank}.csv", *told, tmp_path / "mpi.dsfr")
+    assert (code, err) == (0, "")
+    here, there = (dsfr.load(tmp_path / name) for name in ("here.dsfr", "mpi.dsfr"))
+    assert there.columns == here.columns
+    assert there.columns.categories == {"region": ("east", "north", "south")}
+    frame = table.drop_columns(["who", "y"])
+    assert np.abs(there.predict(frame) - here.predict(frame)).max() < 1e-7
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["names", "numbers"])

@@ -393,7 +393,8 @@ def test_plots_can_be_read_with_the_keyboard(browser, trained, tmp_path):
     after = column(page, "#response-readout")
     assert before != after
     value, target = re.search(r": noise ([-\d.e]+)", after[0]), page.execute_script("return state.row")
-    j = int(page.find_element("id", "response-feature").get_attribute("value"))
+    chosen = "return inputColumns()[Number(byId('response-feature').value)].features[0]"
+    j = page.execute_script(chosen)
     target[j] = float(re.search(rf"{X.columns[j]} ([-\d.e]+):", after[0])[1])
     assert float(value[1]) == pytest.approx(model.predict([target])[0], rel=5e-3)
 

@@ -84,6 +84,19 @@ def test_other_bases_have_it_to_second_order(seed):
     assert (np.abs(found - values.mean(axis=0)) <= 0.05 * values.std(axis=0) + 5 * values.std(axis=0) / 200).all()
 
 
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds, d=st.integers(1, 3))
+def test_wavelets_have_it_to_second_order(seed, d):
+    """With noise of a third of the smallest dilation, within a hundredth of the largest value of each wavelet."""
+    rng = np.random.default_rng(seed)
+    wavelets = Wavelets.draw(6, d, rng)
+    x, noise = rng.uniform(-1.0, 1.0, (1, d)), np.full(d, wavelets.scales.min() / 3.0)
+    values = wavelets.features(x + noise * rng.standard_normal((N_DRAWS, d)))
+    found = expected_features(wavelets, x, noise[None])[0]
+    largest = np.prod(np.exp(-0.5) / np.sqrt(wavelets.scales), axis=1)
+    assert (np.abs(found - values.mean(axis=0)) <= 0.01 * largest + 5 * values.std(axis=0) / 200).all()
+
+
 @pytest.mark.parametrize("make", [some_rules, some_effects, some_terms, lambda rng, d: Wavelets.draw(6, d, rng)])
 def test_without_noise_expected_features_are_the_features(make):
     rng = np.random.default_rng(0)

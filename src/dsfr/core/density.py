@@ -146,6 +146,13 @@ class RowDensity:
             filled[rows[block]] = np.where(missing[rows[block]], found.means, X[rows[block]])
         return filled
 
+    def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
+        """Rows drawn from the density, within its ends; shape (n, d)."""
+        z = rng.standard_normal((n_rows, self.n_features))
+        if self.correlation is not None:
+            z = z @ np.stack([column[0] for column in _cholesky_columns(self.correlation[None])])
+        return np.clip(self.mean + self.deviation * z, self.low, self.high)
+
     def sums(self, X: Array) -> NormalSums:
         """Sums of expected rows and products in units of this density, with correlations: the expectation step."""
         sums = no_sums(self.n_features)

@@ -28,7 +28,7 @@ from dsfr.estimators.training_warnings import training_warnings
 from dsfr.estimators.tuning_record import tuning_record
 from dsfr.estimators.updates import LabelUpdates
 from dsfr.io.dask_frames import is_lazy, lazy_engine, lazy_shards, mean_weight
-from dsfr.model.frames import encode_frame, frame_schema, has_numbers_only, is_frame
+from dsfr.model.frames import as_frame, encode_frame, frame_schema, has_numbers_only, is_frame
 from dsfr.model.model import Model
 from dsfr.model.record import record
 from dsfr.model.schema import Schema
@@ -203,6 +203,7 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, ModelRead
 
     def _check_features(self, X: Any) -> Array:
         """Rows as numbers, and the columns they come from."""
+        X = as_frame(X)
         schema = frame_schema(X) if is_frame(X) and len(X) else None
         if schema is not None and not (len(schema.columns) == X.shape[1] and has_numbers_only(X)):
             validate_data(self, X, skip_check_array=True)

@@ -67,8 +67,9 @@ def as_targets(y: Any) -> Array:
     )
     if targets.ndim == 2 and targets.shape[1] > 1:
         raise ValueError(
-            f"y has {targets.shape[1]} columns, and an estimator has one target: fit one estimator for each column. "
-            "With the same random_state, SFRRegressor has the same clusters for all of them"
+            f"y has {targets.shape[1]} columns, and an estimator has one target: fit one estimator for each column, "
+            f"[clone(model).fit(X, y[:, j]) for j in range({targets.shape[1]})]. With the same random_state, "
+            "SFRRegressor has the same clusters for all of them"
         )
     return targets
 

@@ -29,11 +29,7 @@ class ModelReading:
         permuted or asked for. ``model_.importances(X)`` takes rows of your own.
         """
         check_is_fitted(self, "model_")
-        return self.model_.importances(self._rows_of_model())
-
-    def _rows_of_model(self) -> Array | None:
-        """Rows drawn from another model, where this one does not know the distribution of rows."""
-        return None
+        return self.model_.importances()
 
     def explain(self, X: Any = None, *, all_models: bool = False) -> Explanation | Card:
         """The rules of the model in words and in the data's units; see `Model.explain`."""

@@ -12,7 +12,7 @@ from dsfr.core.arrays import Array
 from dsfr.core.prediction.mixture import Deviations
 from dsfr.estimators.checks import check_finite, check_numbers, is_scan
 from dsfr.io.dask_frames import is_lazy, predict_lazily
-from dsfr.model.frames import encode_frame, is_frame
+from dsfr.model.frames import as_frame, encode_frame, is_frame
 from dsfr.model.model import Interval, Model
 
 
@@ -75,7 +75,7 @@ class Predictions:
         return self.model_.in_domain(self._rows(X))
 
     def _rows(self, X: Any) -> Array:
-        columns = self.model_.columns
+        X, columns = as_frame(X), self.model_.columns
         if columns.is_plain:
             check_numbers(X)
             X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)

@@ -8,7 +8,6 @@ from typing import Any, Self
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
@@ -168,9 +167,6 @@ class RuleRegressor(DistributedRegressor):
             "RuleRegressor cannot be updated: its rules are made from the teacher's predictions of all rows, which are "
             "not kept. Call fit with all rows, or teacher_.update(X, y) for a model that predicts with the new labels"
         )
-
-    def _rows_of_model(self) -> Array:
-        return self.teacher_.model_.structure.synthetic_rows()
 
     def _record(self) -> dict[str, Any]:
         check_is_fitted(self, "model_")

@@ -23,6 +23,27 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and (hasattr(X, "iloc") or type(X).__module__.partition(".")[0] == "polars")
 
 
+def as_frame(X: Any) -> Any:
+    """Tables of Arrow as data frames of pandas; anything else as it is.
+
+    Raises
+    ------
+    ImportError
+        If a table of Arrow needs pandas, saying how to install it.
+    ValueError
+        If X is a lazy frame of polars.
+    """
+    package = type(X).__module__.partition(".")[0]
+    if package == "polars" and hasattr(X, "collect"):
+        raise ValueError("X is a lazy frame of polars, which has no rows yet: give X.collect()")
+    if package != "pyarrow" or not hasattr(X, "to_pandas") or not hasattr(X, "schema"):
+        return X
+    try:
+        return X.to_pandas()
+    except ImportError as error:
+        raise ImportError("tables of Arrow need pandas: pip install 'dsfr[report]'") from error
+
+
 def frame_schema(X: Any) -> Schema:
     """The columns of a data frame that can be learnt from.
 
@@ -43,7 +64,8 @@ def _verdict(name: str, column: Any) -> Verdict:
     if kind == "dates":
         return ColumnSurvey(name, holds="holds dates").verdict()
     strange = _strange(column) if kind == "objects" else ""
-    survey = ColumnSurvey(name, levels_of(column), str(column.dtype) == "category", strange)
+    levels = levels_of(column)
+    survey = ColumnSurvey(name, levels, bool(levels) or str(column.dtype) == "category", strange)
     texts = series_texts(column) if not strange else []
     survey.add(counted(texts))
     verdict = survey.verdict()
@@ -69,10 +91,11 @@ def has_numbers_only(X: Any) -> bool:
 
 
 def levels_of(column: Any) -> tuple[str, ...]:
-    """Levels of a column of pandas' type "category", in order."""
-    if str(column.dtype) != "category":
-        return ()
-    return tuple(map(level_text, column.cat.categories))
+    """Levels of a column of pandas' type "category", or of polars' type Enum, in order."""
+    if str(column.dtype) == "category":
+        return tuple(map(level_text, column.cat.categories))
+    is_enum = type(column.dtype).__name__ == "Enum"
+    return tuple(map(level_text, column.dtype.categories)) if is_enum else ()
 
 
 def _strange(column: Any) -> str:

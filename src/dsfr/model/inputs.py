@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, as_floats
-from dsfr.model.frames import encode_frame
+from dsfr.model.frames import as_frame, encode_frame
 from dsfr.model.schema import Schema
 
 
@@ -38,6 +38,7 @@ def as_matrix(X: Any, feature_names: Sequence[str], schema: Schema | None = None
 
 def features_of(X: Any, feature_names: Sequence[str], schema: Schema | None) -> Array:
     """Rows of an array or data frame as numbers, which may be missing, in the order of the model's features."""
+    X = as_frame(X)
     if schema is not None and hasattr(X, "columns"):
         return encode_frame(X, schema)
     return as_floats(by_name(X, feature_names), "X")

@@ -242,11 +242,7 @@ class Model:
         """Share of every feature in the variation that the model explains; they sum to 1, see `importances`.
 
         Over the rows ``X``, or over rows drawn from the model: around its clusters, or at the quantiles that it knows.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows and the model knows of none, as short rules do not.
+        Short rules draw from the normal distribution of the rows.
         """
         return importances(self.mixture, self._rows_or_drawn(X))
 
@@ -265,7 +261,7 @@ class Model:
         if X is not None:
             return self.completed(X)
         if self.is_student:
-            raise ValueError("short rules do not know the distribution of rows: give rows X")
+            return self.mixture.drawn_rows(MOST_ROWS)
         of = self.predictor
         if isinstance(of.basis, Wavelets):
             rows = of.basis.typical_rows(MOST_ROWS, None, np.random.default_rng(0))

@@ -1,7 +1,7 @@
 // Responses, predictions against true values, and the history of the training.
 // ---- response
 function fillResponse() {
-  featureOptions(byId("response-feature"));
+  byId("response-feature").replaceChildren(...inputColumns().map((input, place) => element("option", { value: place }, input.name)));
   byId("response-feature").addEventListener("input", drawResponse);
   show("response", "Response");
   onWidth(byId("response-chart"), drawResponse);
@@ -10,9 +10,11 @@ function fillResponse() {
 
 function drawResponse() {
   if (!byId("response-chart").clientWidth) return;
-  const j = Number(byId("response-feature").value), column = model.columns[j];
-  const at = (value) => { const row = [...state.row]; row[j] = value; return row; };
-  const points = grid(column.low, column.high, 200).map((v) => ({ v, y: predict(model, at(v)), ends: interval(model, at(v), state.coverage) }));
+  const { features: [j], category } = inputColumns()[Number(byId("response-feature").value)], column = model.columns[j];
+  if (category) { drawLevels(category); return; }
+  const at = (value) => { const row = knownRow(); row[j] = value; return row; };
+  // What is expected of unknown inputs takes a system of equations for every point.
+  const points = grid(column.low, column.high, state.unknown.includes(true) ? 60 : 200).map((v) => ({ v, y: predict(model, at(v)), ends: interval(model, at(v), state.coverage) }));
   const range = padded(points.flatMap((p) => [p.y, ...(p.ends || [])]));
   const plot = frame(byId("response-chart"), { xRange: [column.low, column.high], yRange: range, xLabel: model.features[j], yLabel: model.target, height: 320,
     label: `${model.target} along ${model.features[j]}` });
@@ -27,6 +29,20 @@ function drawResponse() {
     const y = predict(model, at(value)), ends = interval(model, at(value), state.coverage);
     return `${model.features[j]} ${readable(value)}: ${model.target} ${readable(y)}${ends === null ? "" : ` (${readable(ends[0])} to ${readable(ends[1])})`}`;
   }, here);
+}
+
+// The prediction at every level of a category, from the mean over the levels.
+function drawLevels(category) {
+  const found = category.levels.map((name, place) => {
+    const row = knownRow();
+    for (const [j, own] of Object.entries(category.features)) row[j] = Number(own === place);
+    return { name, y: predict(model, row), ends: interval(model, row, state.coverage) };
+  });
+  const mean = found.reduce((sum, { y }) => sum + y, 0) / found.length;
+  const rows = found.map(({ name, y, ends }) => ({ name, value: y - mean, color: y < mean ? "var(--down)" : "var(--up)",
+    text: ends === null ? readable(y) : `${readable(y)} (${readable(ends[0])} to ${readable(ends[1])})` }));
+  meters(byId("response-chart"), rows, { signed: true });
+  byId("response-readout").textContent = `${model.target} at every level of ${category.name}; bars start at the mean over the levels, ${readable(mean)}.`;
 }
 
 // ---- fit to the data

@@ -103,7 +103,7 @@ def _lead(model: Model, structure: Structure) -> str:
         what = "A prediction" if effects is None else "The rest"
         how.append(f"{what} is the average of the rules' lines, weighted by how well each rule's conditions fit.")
     named = " and ".join(parts)
-    inputs = f"predict {one_line(model.target_name)} from {len(model.feature_names)} inputs."
+    inputs = f"predict {one_line(model.target_name)} from {len(model.columns.names)} inputs."
     return f"{named[0].upper()}{named[1:]} {inputs} {' '.join(how)}"
 
 

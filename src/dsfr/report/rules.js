@@ -2,7 +2,7 @@
 function fillRules() {
   if (!model.members.length) return;
   byId("rules-hint").textContent = model.rules_hint;
-  byId("rule-feature").append(element("option", { value: "" }, "any"), ...model.features.map((name, j) => element("option", { value: j }, name)));
+  byId("rule-feature").append(element("option", { value: "" }, "any"), ...[...inputColumns()].sort((a, b) => a.features[0] - b.features[0]).map((input) => element("option", { value: input.features.join(" ") }, input.name)));
   byId("rule-label").append(element("option", { value: "" }, "anything"), ...model.words.map((text) => element("option", { value: text }, text)));
   fillMembers();
   for (const id of ["rule-search", "rule-feature", "rule-label", "rule-sort", "rule-member"]) byId(id).addEventListener("input", drawCards);
@@ -33,7 +33,7 @@ const SORTS = { number: (r) => r.number, share: (r) => -r.share, mean: (r) => -r
 function chosenRules() {
   const text = byId("rule-search").value.trim().toLowerCase();
   const feature = byId("rule-feature").value, labelled = byId("rule-label").value;
-  const fits = (c) => (feature === "" || c.feature === Number(feature)) && (labelled === "" || c.label === labelled);
+  const fits = (c) => (feature === "" || feature.split(" ").includes(String(c.feature))) && (labelled === "" || c.label === labelled);
   const key = SORTS[byId("rule-sort").value];
   return rulesOfMember()
     .filter((rule) => (feature === "" && labelled === "") || rule.conditions.some(fits))
@@ -92,8 +92,9 @@ function conditionOf(c, joint) {
 function typicalOf(rule) {
   if (!rule.typical.length) return null;
   const header = ["", ...rule.typical.map((row) => `row ${row.number}`)];
-  const lineOf = (j) => [model.features[j], ...rule.typical.map((row) => readable(row.values[j]))];
-  const shown = model.order.slice(0, MOST_INPUTS), others = model.order.length - shown.length;
+  const valueOf = ({ features, category }, row) => category ? category.levels[likeliest(category, row)] : readable(row[features[0]]);
+  const lineOf = (input) => [input.name, ...rule.typical.map((row) => valueOf(input, row.values))];
+  const shown = inputColumns().slice(0, MOST_INPUTS), others = inputColumns().length - shown.length;
   const note = others > 0 ? element("p", { class: "hint" }, `and ${others} inputs that matter less`) : null;
   return element("details", {}, element("summary", {}, "Most typical rows"), element("div", { class: "scroll" }, sortableTable(header, shown.map(lineOf))), note);
 }
@@ -101,7 +102,7 @@ function typicalOf(rule) {
 function tryRow(row) {
   useRow(row);
   byId("what-if").scrollIntoView();
-  byId("range-0").focus({ preventScroll: true });
+  document.querySelector("#inputs input, #inputs select").focus({ preventScroll: true });
 }
 
 // ---- sets

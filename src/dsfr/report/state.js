@@ -22,6 +22,16 @@ function onWidth(container, draw) {
   }).observe(container);
 }
 
+// Inputs by relevance: a feature each, or a category with the features of all of its levels, in the place of the most relevant one.
+function inputColumns() {
+  return model.order.flatMap((j) => {
+    const category = model.categories.find((entry) => j in entry.features);
+    if (!category) return [{ name: model.features[j], features: [j], category: null }];
+    const features = Object.keys(category.features).map(Number);
+    return model.order.find((other) => features.includes(other)) === j ? [{ name: category.name, features, category }] : [];
+  });
+}
+
 // Features by relevance: the first is chosen.
 function featureOptions(select) {
   select.replaceChildren(...model.order.map((j) => element("option", { value: j }, model.features[j])));

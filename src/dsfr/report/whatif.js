@@ -3,7 +3,7 @@ const MOST_INPUTS = 12;
 
 function fillInputs() {
   byId("what-target").textContent = model.target;
-  const made = model.order.flatMap(inputsOf), others = made.slice(MOST_INPUTS);
+  const made = inputColumns().map(({ name, features, category }) => category ? levelOf(category) : inputOf(name, features[0])), others = made.slice(MOST_INPUTS);
   byId("inputs").append(...made.slice(0, MOST_INPUTS));
   if (others.length) byId("inputs").append(element("details", {}, element("summary", {}, `${others.length} inputs that matter less`), ...others));
   byId("reset").addEventListener("click", () => useRow(model.reference));
@@ -69,13 +69,6 @@ function showValue(j, value) {
   byId(`range-${j}`).value = String(value);
   byId(`number-${j}`).value = String(Number(value.toPrecision(6)));
   byId(`word-${j}`).textContent = word(j, value);
-}
-
-// The input of a feature; a category has one, in the place of its most relevant feature.
-function inputsOf(j) {
-  const category = model.categories.find((entry) => j in entry.features);
-  if (!category) return [inputOf(model.features[j], j)];
-  return model.order.find((other) => other in category.features) === j ? [levelOf(category)] : [];
 }
 
 // A category: one choice sets the indicators of all of its levels.

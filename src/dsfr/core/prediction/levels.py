@@ -50,6 +50,15 @@ def _alternatives_of(groups: Sequence[tuple[int, ...]]) -> int:
     return prod(len(group) + 2 for group in groups)
 
 
+def with_levels(X: Array, categories: Categories) -> Array:
+    """Rows with the level of the largest indicator of every category."""
+    rows = X.copy()
+    for group in map(list, categories):
+        own = X[:, group]
+        rows[:, group] = own > 0.5 if len(group) == 1 else np.eye(len(group))[own.argmax(axis=1)]
+    return rows
+
+
 def alternatives(density: RowDensity, categories: Categories, X: Array, noise: Array) -> Alternatives:
     """Rows in the place of those whose levels are missing; all others stand for themselves."""
     unknown = np.isnan(X) | np.isinf(noise)

@@ -15,7 +15,7 @@ from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.compiled import worthwhile
 from dsfr.core.density import RowDensity
 from dsfr.core.features.expectation import takes_unknown
-from dsfr.core.prediction.levels import Categories
+from dsfr.core.prediction.levels import Categories, with_levels
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
 from dsfr.core.prediction.predictor import Predictor
@@ -302,6 +302,20 @@ class Mixture:
         if self.density is None:
             raise ValueError(WITHOUT_DENSITY)
         return self.density.expected(X)
+
+    def drawn_rows(self, n_rows: int) -> Array:
+        """Rows drawn from the density, each with one level of every category; the same model gives the same rows.
+
+        Raises
+        ------
+        ValueError
+            If the model does not know the distribution of the rows.
+        """
+        if self.density is None:
+            raise ValueError(
+                "the model does not know the distribution of the rows (its file was written without): give rows X"
+            )
+        return with_levels(self.density.drawn(n_rows, np.random.default_rng(0)), self.categories)
 
     def uncertain_row(self, x: Array, noise: Array) -> NoisyRows | None:
         """Distribution of the true values of one row, with deviations of its noise; None if all are exact."""
