@@ -647,6 +647,9 @@ def test_unknown_inputs_are_predicted_as_missing_values_are(browser, tmp_path, k
     if model.mixture.scores is not None:
         inputs = page.execute_script("return arguments[0].map((row) => inputDeviation(model, row))", sent)
         np.testing.assert_allclose(inputs, model.deviation_parts(rows).inputs, atol=1e-7 * scale)
+    if kind == "rules":
+        ends = page.execute_script("return arguments[0].map((row) => interval(model, row, '80%'))", sent)
+        np.testing.assert_allclose(np.transpose(ends), model.interval(rows, 0.8), atol=1e-6 * scale)
     before = page.execute_script("return [...state.row]")
     page.execute_script("byId('unknown-2').click()")
     shown = float(page.find_element("id", "prediction").get_attribute("data-value"))

@@ -129,6 +129,8 @@ def test_the_model_file_keeps_predictions_text_and_intervals(tmp_path_factory, s
     np.testing.assert_array_equal(kept.predict(X), model.predict(X))
     assert str(kept.explain()) == str(model.rules_)
     assert kept.half_width(0.8) == model.model_.half_width(0.8)
+    for found, expected in zip(kept.interval(3.0 * X, 0.8), model.predict_interval(3.0 * X, 0.8), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @settings(max_examples=15)

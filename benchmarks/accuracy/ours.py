@@ -14,15 +14,19 @@ from benchmarks.accuracy.complexity import measure_complexity
 from benchmarks.accuracy.scores import LEVELS, interval_measures, nrmse
 from benchmarks.tables import Draw
 
-AUTO, RULES, CROSS_CONFORMAL = "auto", "rules", "auto, CV+"
+AUTO, RULES = "auto", "rules"
 CLASSES = {AUTO: "AutoSFRRegressor", RULES: "RuleRegressor"}
+CROSS_CONFORMAL = {
+    f"{method}, {name}": (method, folds) for method in CLASSES for name, folds in (("CV+", 10), ("jackknife+", 0))
+}
+"""Our methods within MAPIE's CV+ of so many folds; 0: one for every label, the jackknife+."""
 OURS = tuple(method for method, name in CLASSES.items() if hasattr(dsfr, name))
 
 
 def score_ours(method: str, draw: Draw) -> dict[str, Any]:
     """Error, seconds of a fit, coverage and width of intervals, and what there is to read."""
-    if method == CROSS_CONFORMAL:
-        return score_cross_conformal(draw)
+    if method in CROSS_CONFORMAL:
+        return score_cross_conformal(method, draw)
     start = time.perf_counter()
     model = getattr(dsfr, CLASSES[method])(random_state=draw.seed).fit(draw.X, draw.y)
     seconds = time.perf_counter() - start
@@ -33,17 +37,18 @@ def score_ours(method: str, draw: Draw) -> dict[str, Any]:
     return found | measure_complexity(method, model)
 
 
-def score_cross_conformal(draw: Draw) -> dict[str, Any]:
-    """Intervals of MAPIE's CV+ with ten folds around the automatic mode; unlabelled rows belong to every fit."""
+def score_cross_conformal(method: str, draw: Draw) -> dict[str, Any]:
+    """Intervals of MAPIE around one of our methods; unlabelled rows belong to every fit."""
     from mapie.regression import CrossConformalRegressor
     from sklearn.base import BaseEstimator, RegressorMixin
 
+    inner, folds = CROSS_CONFORMAL[method]
     unlabeled = draw.X[np.isnan(draw.y)]
 
     class SemiSupervised(RegressorMixin, BaseEstimator):
         def fit(self, X: np.ndarray, y: np.ndarray) -> "SemiSupervised":
             rows, targets = np.vstack([X, unlabeled]), np.concatenate([y, np.full(len(unlabeled), np.nan)])
-            self.model_ = dsfr.AutoSFRRegressor(random_state=draw.seed).fit(rows, targets)
+            self.model_ = getattr(dsfr, CLASSES[inner])(random_state=draw.seed).fit(rows, targets)
             return self
 
         def predict(self, X: np.ndarray) -> np.ndarray:
@@ -51,7 +56,8 @@ def score_cross_conformal(draw: Draw) -> dict[str, Any]:
 
     start = time.perf_counter()
     levels = [level / 100 for level in LEVELS]
-    wrapped = CrossConformalRegressor(SemiSupervised(), levels, cv=10, random_state=draw.seed)
+    cv = folds or len(draw.labeled[1])
+    wrapped = CrossConformalRegressor(SemiSupervised(), levels, cv=cv, random_state=draw.seed)
     middle, limits = wrapped.fit_conformalize(*draw.labeled).predict_interval(draw.X_test)
     found = {"nrmse": nrmse(draw.y_test, middle), "seconds": time.perf_counter() - start}
     for i, level in enumerate(LEVELS):

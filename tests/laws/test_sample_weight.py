@@ -187,7 +187,7 @@ CHOSEN_BY = [
     {"tune": "loo", "n_models": 2, "relevance": "evidence"},
     {"tune": "evidence", "uncertainty": True, "n_models": 1, "effects": "single", "student": {"max_rules": 3}},
 ]
-LEFT_OUT = ("left_out_errors", "stack", "score", "teacher_errors", "stage_errors", "score_student")
+LEFT_OUT = ("left_out_errors", "stack", "score", "teacher_errors", "stage_errors", "rule_errors", "score_student")
 OVER_LABELS = (*LEFT_OUT, "statistics", "polynomial_statistics")
 
 

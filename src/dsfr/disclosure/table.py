@@ -122,6 +122,7 @@ TABLE: dict[str, TaskRules] = {
     "measure_student": TaskRules((ramps, masses_alone)),
     "teacher_errors": _LEFT_OUT,
     "stage_errors": _LEFT_OUT,
+    "rule_errors": _LEFT_OUT,
     "score_student": _LEFT_OUT,
     "count_errors": _refused("its thresholds are more than a policy allows, and single out errors of single rows"),
 }

@@ -59,12 +59,12 @@ class Predictions:
 
         The interval is the prediction plus and minus the row's standard deviation (see `predict`) times the
         ``coverage`` quantile of the leave-one-out errors on the labels of all agents, each divided by the standard
-        deviation of its own row: it is wide where the model knows little. Intervals of short rules (`RuleRegressor`)
-        have one width for all rows; `in_domain` says where not to rely on it. Coverage is close to nominal where labels
-        and new rows come from one distribution. The jackknife has no guarantee for finite samples. What was chosen
-        with all labels makes the errors too small; where effects take part they are enlarged by what choosing costs in
-        cross-validation. See benchmarks/results/accuracy for the measured coverage. Needs a fit with
-        ``uncertainty=True``.
+        deviation of its own row: it is wide where the model knows little. Those of short rules (`RuleRegressor`) follow
+        the deviations of their rules, and grow with the distance from the rows. `in_domain` says where not to rely on
+        them. Coverage is close to nominal where labels and new rows come from one distribution. The jackknife has no
+        guarantee for finite samples. What was chosen with all labels makes the errors too small; where effects take
+        part they are enlarged by what choosing costs in cross-validation. See benchmarks/results/accuracy for the
+        measured coverage. Needs a fit with ``uncertainty=True``.
         """
         check_is_fitted(self, "model_")
         return self.model_.interval(X if is_scan(X) else self._rows(X), coverage, X_std)

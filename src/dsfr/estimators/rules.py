@@ -41,8 +41,8 @@ class RuleRegressor(DistributedRegressor):
     max_terms : int, default=None
         Most features in the line of a rule; None: those that pay.
     tolerance : float, default=None
-        What a condition or a term must save of the expected error, as a part of it, to be worth reading; None: 0.2 over
-        the number of labels, at most 0.005. A larger one makes shorter rules, 0 the most accurate ones.
+        What a condition or a term must save of the expected error, as a part of it, to be worth reading. A larger one
+        makes shorter rules, 0 the most accurate ones. None: 0.15 over the number of labels, at most 0.004.
     edits : mapping, default=None
         Prescriptions by the name of a feature, each a mapping with any of ``condition`` (False: no rule has a condition
         on it), ``thresholds`` (pairs of numbers: where ramps between its terms start and end), ``slope`` ("+", "-" or

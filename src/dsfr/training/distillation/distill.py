@@ -42,7 +42,7 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-LABELS_TOLERANCE, MOST_TOLERANCE = 0.2, 0.005
+LABELS_TOLERANCE, MOST_TOLERANCE = 0.15, 0.004
 """What a thing to read must save of the expected error: this part over the number of labels, but not more than that."""
 HIGH_PRICE = 0.05
 """Price above which it is said how many rules a lower one would take."""

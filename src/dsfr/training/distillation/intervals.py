@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,37 +26,74 @@ from dsfr.training.ensemble.calibration import (
 )
 from dsfr.training.ensemble.teacher import own_targets
 from dsfr.training.shard import DENSITY, Shard, pack_density, unpack_density
-from dsfr.training.tasks.declaration import array, at_least, optional
+from dsfr.training.tasks.declaration import Fields, array, at_least, optional
 from dsfr.training.tasks.fields import COUNT, FLAG, SCORE, TARGET
 from dsfr.training.tasks.messages import scalar
 from dsfr.training.tasks.registry import task
+
+SCORED: Fields = {
+    **STUDENT,
+    **TARGET,
+    "rule_deviations": array("k", rules=(at_least(0.0),)),
+    "all_labels": COUNT,
+    "alone": optional(FLAG),
+    **{
+        name: optional(field) if name == DENSITY[0] else replace(field, beside=DENSITY[0])
+        for name, field in DENSITY_FIELDS.items()
+    },
+}
+"""The student, deviations by rule, how many labels there are, and the distribution of the rows."""
+SHRINKAGE = 20.0
+"""Labels by which the errors of a rule are held to those of all rules: chosen on design tables."""
+
+
+@task(
+    verb="sum",
+    stage="distillation",
+    reveals="How well the labels of others predict the agent's: squared leave-one-out errors by rule. With "
+    "`uncertainty=True`.",
+    broadcast=SCORED,
+    contributes={name: array("k", rules=(at_least(0.0),)) for name in ("squares", "masses")},
+    needs=("seed", *KEPT_LEFT_OUT),
+    limited=False,
+)
+def rule_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
+    """Task (sum): squared errors on the own labels, as `score_student`, weighted by the strengths of the rules."""
+    found = _errors(shard, memory, broadcast)
+    scaled = found.errors / float(broadcast["target_scale"])
+    weighted = found.strengths * found.weights[:, None]
+    return memory, {"squares": weighted.T @ scaled**2, "masses": weighted.sum(axis=0)}
 
 
 @task(
     verb="max",
     stage="distillation",
     reveals="The largest error on one of the agent's labels. With `uncertainty=True`.",
-    broadcast={
-        **STUDENT,
-        **TARGET,
-        "rule_deviations": array("k", rules=(at_least(0.0),)),
-        "all_labels": COUNT,
-        "alone": optional(FLAG),
-        **{
-            name: optional(field) if name == DENSITY[0] else replace(field, beside=DENSITY[0])
-            for name, field in DENSITY_FIELDS.items()
-        },
-    },
+    broadcast=SCORED,
     contributes={"largest": SCORE},
     needs=("seed", *KEPT_LEFT_OUT),
     remembers=KEPT_ERRORS,
     limited=False,
 )
 def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (max): absolute leave-one-out errors on the own labels, kept; only the largest is sent.
+    """Task (max): absolute leave-one-out errors on the own labels, kept; only the largest is sent."""
+    found = _errors(shard, memory, broadcast)
+    kept = {"errors": found.errors, "deviations": found.deviations, "error_weights": found.weights}
+    return {**memory, **kept}, {"largest": scalar(found.errors.max(initial=0.0))}
 
-    They are those of the teacher, or of a student that does not follow it, over the deviations that the student has
-    for these rows. Targets are as they are, not moved to the limits: an interval must hold them.
+
+class _Errors(NamedTuple):
+    errors: Array
+    """Over deviations; in the target's units."""
+    deviations: Array
+    strengths: Array
+    weights: Array
+
+
+def _errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> _Errors:
+    """Leave-one-out errors of the teacher, or of a student that does not follow it, over the student's deviations.
+
+    Targets are as they are, not moved to the limits: an interval must hold them.
     """
     sample, student = labeled_sample(shard, int(memory["seed"])), unpack_student(broadcast)
     mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
@@ -68,8 +106,7 @@ def score_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bund
     n = float(broadcast["all_labels"])
     _, deviations = row_deviations(broadcast["rule_deviations"], strengths, sample.X, density, n)
     errors = np.abs(own_targets(sample.y, memory) - predictions) / np.where(deviations > 0.0, deviations, 1.0)
-    kept = {"errors": errors, "deviations": deviations, "error_weights": label_weights(sample)}
-    return {**memory, **kept}, {"largest": scalar(errors.max(initial=0.0))}
+    return _Errors(errors, deviations, strengths, label_weights(sample))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +136,8 @@ def calibrate_student(
     message = {**student_arrays(student), **target, "rule_deviations": deviations}
     message |= {"all_labels": scalar(errors.n_labeled), **({} if density is None else pack_density(density))}
     message |= {} if errors.is_teachers else {"alone": scalar(1.0)}
+    deviations = _by_errors(engine, message)
+    message["rule_deviations"] = deviations
     counted = counted_scores(engine, float(engine.max("score_student", message)["largest"]))
     scores = in_units(counted, float(target["target_scale"]))
     scores = replace(scores, thresholds=errors.factor * scores.thresholds)
@@ -107,3 +146,17 @@ def calibrate_student(
     found = scores.deviation / scores.typical_deviation
     by_rule = rounded_deviations(found * float(target["target_scale"]) * deviations)
     return replace(scores, typical_deviation=scores.deviation, rule_deviations=by_rule)
+
+
+def _by_errors(engine: Engine, message: Bundle) -> Array:
+    """Deviations by rule, larger or smaller by the errors on the labels of each rule, held to those of all; (k,)."""
+    deviations: Array = message["rule_deviations"]
+    if len(deviations) == 1:
+        return deviations
+    summed = engine.sum("rule_errors", message)
+    squares, masses = summed["squares"], summed["masses"]
+    mean = float(squares.sum()) / max(float(masses.sum()), 1.0)
+    if mean <= 0.0:
+        return deviations
+    changed: Array = deviations * np.sqrt((squares / mean + SHRINKAGE) / (masses + SHRINKAGE))
+    return changed
