@@ -1,4 +1,4 @@
-"""What differential privacy costs: NRMSE on the paper's table ccpp, by epsilon and number of labels. Needs DSFR_DATA_HOME."""
+"""What differential privacy costs: NRMSE on ccpp, by epsilon and number of labels. Needs DSFR_DATA_HOME."""
 
 from __future__ import annotations
 
