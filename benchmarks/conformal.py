@@ -1,6 +1,6 @@
 """Widths of our intervals beside those of MAPIE around the same models, at equal nominal coverage.
 
-    python -m benchmarks.conformal [--run] [--labels 50] [--draws 1] [--methods rules "rules, CV+"] [--only auto ...]
+    python -m benchmarks.conformal [--run] [--labels 50] [--draws 1] [--methods rules "rules CV+"] [--only auto ...]
 
 MAPIE's CV+ of ten folds fits a model eleven times, its jackknife+ once more than there are labels; ours come with one
 fit. ``--run`` first runs what is not stored, in the environment of benchmarks/accuracy/requirements.txt. Scores are in
@@ -21,7 +21,7 @@ from benchmarks.tables.bundled import ENVIRONMENT
 
 PATH = scores.RESULTS / "conformal.csv"
 TABLES = ("auto", "biomass", "births", "cigarettes", "concrete", "diabetes", "friedman1", "noise_that_grows")
-METHODS = ("auto", "auto, CV+", "rules", "rules, CV+")
+METHODS = ("auto", "auto CV+", "rules", "rules CV+")
 
 
 def parse() -> argparse.Namespace:
