@@ -1,6 +1,6 @@
 """Widths of our intervals beside those of MAPIE around the same models, at equal nominal coverage.
 
-    python -m benchmarks.conformal [--run] [--labels 50] [--draws 1] [--methods rules "rules, CV+" ...] [--only auto ...]
+    python -m benchmarks.conformal [--run] [--labels 50] [--draws 1] [--methods rules "rules CV+"] [--only auto ...]
 
 MAPIE's CV+ of ten folds fits a model eleven times, its jackknife+ once more than there are labels; ours come with one
 fit. ``--run`` first runs what is not stored, in the environment of benchmarks/accuracy/requirements.txt. Scores are in
@@ -21,7 +21,7 @@ from benchmarks.tables.bundled import ENVIRONMENT
 
 PATH = scores.RESULTS / "conformal.csv"
 TABLES = ("auto", "biomass", "births", "cigarettes", "concrete", "diabetes", "friedman1", "noise_that_grows")
-METHODS = ("auto", "auto, CV+", "rules", "rules, CV+")
+METHODS = ("auto", "auto CV+", "rules", "rules CV+")
 
 
 def parse() -> argparse.Namespace:
@@ -54,8 +54,10 @@ def lines(stored: pd.DataFrame) -> Iterator[str]:
     """Coverage, width and seconds of every method, means over the tables on which all ran."""
     yield f"dsfr at {stored.version.iloc[-1]}; widths in deviations of the test targets; means over tables"
     for labels, rows in stored.groupby("labels"):
-        by_table = rows.groupby(["table", "method"])[[c for c in rows if c[:5] in ("cover", "width", "secon")]].mean()
-        complete = by_table.groupby("table").filter(lambda part, n=rows.method.nunique(): len(part) == n)
+        shown = [name for name in rows if name.startswith(("coverage", "width", "seconds"))]
+        by_table = rows.groupby(["table", "method"])[shown].mean()
+        is_complete = by_table.groupby("table").size() == rows.method.nunique()
+        complete = by_table[by_table.index.get_level_values("table").isin(is_complete.index[is_complete])]
         names = sorted(complete.index.get_level_values("table").unique())
         yield f"{labels} labels: {', '.join(names)}"
         yield f"{'':<20}" + "".join(f"{f'{n}%: holds':>12}{'width':>8}" for n in scores.LEVELS) + f"{'seconds':>10}"

@@ -17,7 +17,7 @@ from benchmarks.tables import Draw
 AUTO, RULES = "auto", "rules"
 CLASSES = {AUTO: "AutoSFRRegressor", RULES: "RuleRegressor"}
 CROSS_CONFORMAL = {
-    f"{method}, {name}": (method, folds) for method in CLASSES for name, folds in (("CV+", 10), ("jackknife+", 0))
+    f"{method} {name}": (method, folds) for method in CLASSES for name, folds in (("CV+", 10), ("jackknife+", 0))
 }
 """Our methods within MAPIE's CV+ of so many folds; 0: one for every label, the jackknife+."""
 OURS = tuple(method for method, name in CLASSES.items() if hasattr(dsfr, name))

@@ -130,8 +130,8 @@ def calibrate_student(
 ) -> Scores:
     """Scores of intervals in proportion to the deviations of rows, and these, by rule.
 
-    The distance of the student to the teacher adds to the teacher's errors as if it were independent of them. At the
-    labels it is not, because these pull the teacher more than the student.
+    The distance of the student to the teacher adds to the teacher's errors as if it were independent of them, by
+    ``errors.factor``. At the labels it is not, because these pull the teacher more than the student.
     """
     message = {**student_arrays(student), **target, "rule_deviations": deviations}
     message |= {"all_labels": scalar(errors.n_labeled), **({} if density is None else pack_density(density))}
