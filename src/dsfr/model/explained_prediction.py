@@ -138,7 +138,9 @@ class PredictionExplanation:
         last = len(lines) - 1
         lines += self._linked(target)
         width = max(len(name) for name, *_ in lines)
-        numbers = [readable(value) if i == 0 or i >= last else signed(value) for i, (_, value, _) in enumerate(lines)]
+        least = ROUNDING * (abs(self.start) + abs(self.value))
+        parts = [value if abs(value) > least else 0.0 for _, value, _ in lines]
+        numbers = [readable(value) if i == 0 or i >= last else signed(value) for i, value in enumerate(parts)]
         digits = max(map(len, numbers))
         rows = [
             f"{name:<{width}}  {number:>{digits}}  {note}".rstrip()
@@ -213,6 +215,8 @@ SHOWN_STRENGTH = 0.005
 """Rules with a smaller strength are left out of the text of a prediction, but not of its numbers."""
 
 
+ROUNDING = 1e-12
+"""Contributions that are smaller, compared with start and prediction, are shown as 0."""
 SHOWN_COVERAGE = 0.9
 """Coverage of the interval in the text of a prediction."""
 
