@@ -6,8 +6,9 @@ returned if it were the last. "stop" is the round in which a solve with tol 1e-4
 relative error of the weights there, "kB" what was sent until then. A dash means not within 3000 rounds. All but the
 paper's iteration are preconditioned. Three tables: the variants with five agents; the default and
 Anderson's acceleration with 5 to 100 agents; and whole fits over graphs, along a spanning tree and without a
-coordinator, by hops (a message over one link, all links at the same time), kilobytes and seconds in one process.
-Also written: rounds.csv with every row, and rounds.png. With ``--only``, the rows of the other tables stay as stored.
+coordinator, by hops (a message over one link, all links at the same time), kilobytes and processor seconds of all
+agents in one process. Also written: rounds.csv with every row, and rounds.png. With ``--only``, the rows of the other
+tables stay as stored.
 
     python -m benchmarks.rounds [--seed 0] [--quick] [--only variants|agents|graphs]
 """
@@ -190,11 +191,11 @@ def graphs_table(names, counts, seed: int) -> Iterator[dict[str, object]]:
                 about = {"data": name, "ridge": 0.1, "agents": n_agents, "graph": f"{graph} ({depth})"}
                 for variant, (kind, told) in OVER_GRAPHS.items():
                     engine = kind(shards, TASKS, topology)
-                    start = time.perf_counter()
+                    start = time.process_time()
                     trained = train(engine, Settings(seed=seed, ridge=0.1, **told))
                     assert trained.termination == "converged", (name, n_agents, graph, variant)
                     hops = engine.ledger.rounds * (2 * depth if kind is NetworkEngine else 1)
-                    cost = {"hops": hops, "kB": engine.ledger.bytes / 1e3, "seconds": time.perf_counter() - start}
+                    cost = {"hops": hops, "kB": engine.ledger.bytes / 1e3, "seconds": time.process_time() - start}
                     yield about | {"variant": variant} | cost
 
 
@@ -215,14 +216,14 @@ def draw(rows: list[dict[str, object]]) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(12, 9), layout="constrained")
     draw_agents(axes[0, 0], [row for row in rows if row["table"] == "agents"])
     graphs = [row for row in rows if row["table"] == "graphs" and row["data"] == "airfoil"]
-    units = {"hops": "hops", "kB": "kilobytes sent", "seconds": "seconds in one process"}
+    units = {"hops": "hops", "kB": "kilobytes sent", "seconds": "processor seconds, all agents"}
     for axis, (column, unit) in zip(axes.flat[1:], units.items(), strict=True):
         draw_graphs(axis, graphs, column)
         axis.set(yscale="log", ylabel=unit, title=f"whole fits over graphs, airfoil: {unit}")
-    axes[0, 1].legend(fontsize=7, ncols=2)
+    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=len(OVER_GRAPHS))
     figure.savefig(RESULTS / "rounds.png", dpi=100)
 
 

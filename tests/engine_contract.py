@@ -43,10 +43,8 @@ class SumTraffic:
 TO_COORDINATOR = SumTraffic()
 MASKED = SumTraffic(number_bytes=32, opening_rounds=2)
 ALONG_TREE = SumTraffic(messages_up=N_AGENTS - 1, messages_down=N_AGENTS - 1, between_agents=True)
-BY_GOSSIP = SumTraffic(
-    rounds=2, messages_up=2 * (N_AGENTS - 1), messages_down=0, number_bytes=BYTES, between_agents=True
-)
-"""On a path of three agents: two exchanges, each in both directions of two links."""
+BY_GOSSIP = SumTraffic(rounds=2, messages_up=4, messages_down=0, number_bytes=BYTES, between_agents=True)
+"""On a path of three agents: two exchanges, and a message each way over both links."""
 
 
 @dataclass(frozen=True)

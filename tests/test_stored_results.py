@@ -70,9 +70,12 @@ def _dataset(spec):
 
 
 def _same(now, before, is_traffic):
-    """Numbers up to what another order of additions does, traffic and counts up to 2%; all else exactly."""
+    """Numbers up to what another order of additions does, rounds and traffic up to a tenth; all else exactly.
+
+    A solve of a hundred rounds (LapWNN with a ridge of 1e-5) takes 104 to 108 with other kernels of OpenBLAS.
+    """
     if isinstance(now, bool | str) or now is None or before is None:
         return now == before
     if isinstance(now, int) or is_traffic:
-        return abs(now - before) <= max(1, 0.02 * abs(before))
+        return abs(now - before) <= max(1, 0.1 * abs(before))
     return abs(now - before) <= 1e-4 + 2e-3 * abs(before)

@@ -1,1 +1,1 @@
-"""Sums by messages between neighbors alone: no coordinator, no root, no tree."""
+"""Sums by messages between neighbors alone: no coordinator and no root."""

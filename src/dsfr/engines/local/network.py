@@ -23,7 +23,7 @@ class NetworkEngine(LocalEngine):
     The coordinator runs at one agent, the root. It builds a spanning tree by messages between neighbors (each agent
     takes the sender of the first offer it receives as its parent), sends broadcasts down the tree and receives sums up
     the tree: a parent sees the sums of its children's subtrees. When agents leave or return, a new tree is built;
-    agents that the root cannot reach are absent. `GossipEngine` needs neither root nor tree.
+    agents that the root cannot reach are absent. `GossipEngine` needs no root.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class GossipRanks(LinkedRanks):
 
 
 class MPIGossipEngine(MPINetworkEngine):
-    """Reductions over ranks of a graph with neither root nor tree; one agent per rank.
+    """Reductions over ranks of a graph without a root; one agent per rank.
 
     Parameters
     ----------
