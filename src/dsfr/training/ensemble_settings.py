@@ -38,11 +38,11 @@ class Ensemble(Component):
         more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
         differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
     effects : {"auto", "pairs", "single", None}, default="auto"
-        Average rule bases with sums of effects: "single" adds a model of lines and one with a curve for each feature,
-        on the scale of its quantiles over all rows or of its values (rules with one condition); "pairs" adds one with
-        products of two features as well (rules with two conditions). How relevant and how curved each feature is, the
-        evidence decides. Shares are stacked on leave-one-out predictions. None: rule bases alone. "auto": "pairs", or
-        None where ``n_models`` asks for a number of rule bases.
+        Average rule bases with sums of effects: "single" adds a curve for each feature, on the scale of its quantiles
+        over all rows (rules with one condition); "pairs" adds a model with products of two features as well (rules with
+        two conditions). How relevant and how curved each feature is, the evidence decides. Shares are stacked on
+        leave-one-out predictions. None: rule bases alone. "auto": "pairs", or None where ``n_models`` asks for a number
+        of rule bases.
     max_weights_per_label : float, default=None
         Most weights that a sum over labels may determine, for each label: with more than a third, sums over labelled
         rows nearly give the rows away. Members that need more get fewer rules, curves and products, or are left out.

@@ -1,10 +1,8 @@
-"""Curves of a feature: the leading functions of a smoothing kernel under the data's distribution.
+"""Curves of a feature on its quantile scale: the leading functions of a smoothing kernel under the data's distribution.
 
 On the scale of ranks every feature is spread evenly, so that one prior of smooth functions serves heavy tails,
-logarithmic effects and few-valued columns. What is smooth in the values themselves is not in the ranks, though: a
-parabola of a normal feature has its steepest parts where ranks hardly change. Hence curves on either scale. The kernel
-is Matern's of order 3/2; its functions are orthogonal over the rows, have mean 0, and variances that sum to 1, those of
-rough functions being small.
+logarithmic effects and few-valued columns. The kernel is Matern's of order 3/2; its functions are orthogonal over the
+rows, have mean 0, and variances that sum to 1, those of rough functions being small.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 
 LENGTH = 0.5
-"""Length scale of the kernel, as a share of the rows, or of the range of values."""
-SPACED_BY_VALUE = 0.5
-"""How much the distance of values counts, beside that of ranks, where knots are spaced for curves of values."""
+"""Length scale of the kernel, as a share of the rows."""
 LEAST_VARIANCE = 1e-3
 """Functions with a smaller part of the variance are left out."""
 
@@ -42,63 +38,48 @@ class Distribution:
         ordered = np.take_along_axis(counts, order, axis=0)
         return cls(np.take_along_axis(thresholds, order, axis=0), np.maximum.accumulate(ordered, axis=0))
 
-    def knots(self, most: int, *, by_value: bool = False) -> tuple[Array, Array]:
+    def knots(self, most: int) -> tuple[Array, Array]:
         """Knots of every feature at evenly spaced quantiles, and their ranks in [0, 1]; shapes (most, d).
 
         A feature with fewer distinct values has fewer knots, the last one repeated. The rank of a value that many rows
-        share is the middle of theirs. For curves ``by_value`` the distances of knots count as well as the rows between.
+        share is the middle of theirs.
         """
-        weight = SPACED_BY_VALUE if by_value else 0.0
-        found = [self._column_knots(j, most, weight) for j in range(self.thresholds.shape[1])]
+        found = [self._column_knots(j, most) for j in range(self.thresholds.shape[1])]
         return np.stack([knots for knots, _ in found], axis=1), np.stack([ranks for _, ranks in found], axis=1)
 
-    def _column_knots(self, j: int, most: int, by_value: float) -> tuple[Array, Array]:
-        # The first threshold at which a count is reached: a value is there, or just before.
-        before = np.append(0.0, self.counts[:-1, j])
-        holds = self.counts[:, j] > before
-        thresholds, counts, before = self.thresholds[holds, j], self.counts[holds, j], before[holds]
-        n = counts[-1]
-        places = (1.0 - by_value) * counts / n + by_value * places_of(thresholds)
-        wanted = np.linspace((1.0 - by_value) / n, places[-1], most)
-        chosen = np.unique(np.searchsorted(places, wanted - 1e-12))
-        knots, ranks = thresholds[chosen], (before[chosen] + counts[chosen]) / (2.0 * n)
+    def _column_knots(self, j: int, most: int) -> tuple[Array, Array]:
+        thresholds, counts = self.thresholds[:, j], self.counts[:, j]
+        # The first and the last threshold at which the count is reached: a value is there, or just before.
+        wanted = np.linspace(0.0, 1.0, most) * (counts[-1] - 1.0) + 1.0
+        places = np.unique(np.searchsorted(counts, wanted - 1e-9))
+        before = np.where(places > 0, counts[places - 1], 0.0)
+        knots, ranks = thresholds[places], (before + counts[places]) / (2.0 * counts[-1])
         distinct = np.append(True, np.diff(knots) > 0.0)
         knots, ranks = knots[distinct], ranks[distinct]
         more = (0, most - len(knots))
         return np.pad(knots, more, mode="edge"), np.pad(ranks, more, mode="edge")
 
 
-def places_of(values: Array) -> Array:
-    """Where ascending values lie between the first and the last, in [0, 1], without overflow."""
-    low, high = values[0] / 2.0, values[-1] / 2.0
-    return (values / 2.0 - low) / (high - low) if high > low else np.zeros_like(values)
-
-
-def quantile_curves(knots: Array, ranks: Array, n_curves: int, *, by_value: bool = False) -> Array:
+def quantile_curves(knots: Array, ranks: Array, n_curves: int) -> Array:
     """Values at the knots of the ``n_curves`` leading functions of every feature; shape (m, d, n_curves).
 
-    They are smooth in the ranks, or ``by_value`` in the values. Functions that a feature with few values does not have
-    are 0.
+    Functions that a feature with few values does not have are 0.
     """
     curves = np.zeros((*knots.shape, n_curves))
     for j in range(knots.shape[1]):
         distinct = np.append(True, np.diff(knots[:, j]) >= LEAST_STEP)
         m = int(np.count_nonzero(distinct))
         if m > 1:
-            places = places_of(knots[distinct, j]) if by_value else ranks[distinct, j]
-            found = _leading_functions(places, ranks[distinct, j], min(n_curves, m - 1))
+            found = _leading_functions(ranks[distinct, j], min(n_curves, m - 1))
             curves[:, j, : found.shape[1]] = found[np.cumsum(distinct) - 1]
     return curves
 
 
-def _leading_functions(places: Array, ranks: Array, n_curves: int) -> Array:
-    """Eigenfunctions of the centered kernel, scaled by the roots of their variances; shape (m, at most n_curves).
-
-    Distances are those of the places; the ranks tell how many rows are nearest to each.
-    """
+def _leading_functions(ranks: Array, n_curves: int) -> Array:
+    """Eigenfunctions of the centered kernel, scaled by the roots of their variances; shape (m, at most n_curves)."""
     edges = np.concatenate([[0.0], (ranks[1:] + ranks[:-1]) / 2.0, [1.0]])
     mass = np.diff(edges)
-    distance = np.sqrt(3.0) * np.abs(places[:, None] - places) / LENGTH
+    distance = np.sqrt(3.0) * np.abs(ranks[:, None] - ranks) / LENGTH
     kernel = (1.0 + distance) * np.exp(-distance)
     mean = kernel @ mass
     centered = kernel - np.outer(mean, mean) / (mass @ mean)

@@ -32,7 +32,7 @@ WITHOUT_UNCERTAINTY = (
 )
 
 
-CAUTION = 2.0
+CAUTION = 3.0
 """Labels that an error as large as the deviation of the target counts as: chosen on the design tables of
 benchmarks/tables."""
 

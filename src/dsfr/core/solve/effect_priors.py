@@ -16,7 +16,6 @@ from dsfr.core.arrays import IntArray
 from dsfr.core.features.effects import Effects
 from dsfr.core.solve.prior_variances import VariancePrior
 
-MOST_CURVES = 12
 ROWS_PER_KNOT = 15.0
 """Three times as many as an owner insists on."""
 LOG_RELEVANCE = (-2.0, 2.5)
@@ -88,16 +87,10 @@ class EffectSizes:
 
 
 def effect_sizes(n_features: int, n_labeled: float, most: int) -> EffectSizes:
-    """As many curves and products as fit into ``most`` weights; more labels resolve more.
-
-    What products leave goes to more curves: their prior variances are small, and labels with little noise need them.
-    """
-    wanted = int(np.clip(round(2.0 * n_labeled ** (1.0 / 3.0)), 4, MOST_CURVES))
+    """As many curves and products as fit into ``most`` weights; more labels resolve more."""
+    wanted = int(np.clip(round(2.0 * n_labeled ** (1.0 / 3.0)), 4, 12))
     n_curves = max(min(wanted, (most - 1) // n_features - 1), 0)
     n_pairs = n_features * (n_features - 1) // 2
     left = most - 1 - n_features * (1 + n_curves)
     product_terms = next((terms for terms in (3, 2, 1) if n_pairs and terms**2 * n_pairs <= left), 0)
-    product_terms = min(product_terms, n_curves + 1)
-    more = (left - n_pairs * product_terms**2) // n_features
-    n_curves = min(n_curves + max(more, 0), MOST_CURVES)
-    return EffectSizes(2 * n_curves + 3, n_curves, product_terms)
+    return EffectSizes(2 * n_curves + 3, n_curves, min(product_terms, n_curves + 1))

@@ -1,13 +1,11 @@
-"""Members of an ensemble that are sums of effects of single features, and of pairs: from counts and two sums.
+"""Members of an ensemble that are sums of effects of single features, and of pairs: from counts and one sum.
 
-Two rounds of counts give the distribution of every feature over all rows, labelled or not; two sums over labelled rows
-give the statistics of all effects, with curves of ranks and with curves of values. What the labels say of scale,
-relevance and curvature follows without further rounds.
+Two rounds of counts give the distribution of every feature over all rows, labelled or not; one sum over labelled rows
+gives the statistics of all effects. What the labels say of relevance and curvature follows without further rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,10 +16,10 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
-from dsfr.core.solve import evidence
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.effect_priors import EffectSizes, effect_prior, effect_sizes, product_effects, single_effects
-from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
+from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine, RefusedError
 from dsfr.training.blas_threads import single_threaded_blas
@@ -36,15 +34,8 @@ MOST_EFFECTS = 600
 """More effects are not tried."""
 FEW_VALUES, LABELS_PER_VALUE = 10, 3.0
 """Different labels that are few, at most, and labels for each of them at least."""
-CLEARLY = 0.5
-"""Roots of the number of labels by which a log evidence is clearly above another: two of them differ by chance in the
-order of one. Chosen on the design tables of benchmarks/tables."""
 NEGLIGIBLE = 1e-2
 """Of the noise, over all labels: effects whose prior variance adds less are left out."""
-
-
-Summed = tuple[Effects, Statistics]
-"""Effects that are tried, and their sums over labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,37 +48,44 @@ class TrainedEffects:
 
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
-    """Sums of lines, of single effects, and of these and products; none if labels do not vary or are too few."""
+    """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
     allowed = settings.most_weights(population.stated_labels)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
         return TrainedEffects()
-    tried, n_values = _summed(engine, settings, population, most)
-    with single_threaded_blas():
-        members = tuple(_trained(settings, tuned) for tuned in _tuned(settings, tried))
-    return TrainedEffects(members, n_values)
+    found = _summed(engine, settings, population, most)
+    if found is None:
+        return TrainedEffects()
+    dictionary, total, n_values = found
+    n = len(dictionary.singles)
+    trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
+    if len(dictionary.pairs) and settings.effects == "pairs":
+        trained.append(_trained(settings, dictionary, total))
+    return TrainedEffects(tuple(base for base in trained if base is not None), n_values)
 
 
-def _summed(engine: Engine, settings: Settings, population: Population, most: int) -> tuple[list[Summed], int | None]:
-    """All effects that are tried, with their statistics, and the number of different labels if they are few.
+def _summed(
+    engine: Engine, settings: Settings, population: Population, most: int
+) -> tuple[Effects, Statistics, int | None] | None:
+    """All effects that are tried, their statistics, and the number of different labels if they are few.
 
-    Curves are smooth in the ranks of a feature, or in its values. Where sums alone leave the agents, these can refuse
-    knots between which they have few rows: fewer curves are then tried, of ranks alone, or nothing at all.
+    Where sums alone leave the agents, these can refuse knots between which they have few rows: fewer curves are then
+    tried, and None is returned if the agents refuse one.
     """
     sizes = effect_sizes(len(population.ranges.low), population.n_labeled, most)
     if not engine.only_sums:
         distribution, n_values = _distribution(engine, population)
-        scales = [_dictionary(settings, population, sizes, distribution, by_value=scale) for scale in (False, True)]
-        return [(effects, _statistics(engine, population, effects)) for effects in scales], n_values
+        dictionary = _dictionary(settings, population, sizes, distribution)
+        return dictionary, _statistics(engine, population, dictionary), n_values
     distribution = agree_grid_counts(engine, population.ranges)
     sizes = sizes.without_curved_products().for_rows(population.n_samples / engine.n_agents)
     while sizes.n_curves:
         dictionary = _dictionary(settings, population, sizes, distribution)
         try:
-            return [(dictionary, _statistics(engine, population, dictionary))], None
+            return dictionary, _statistics(engine, population, dictionary), None
         except RefusedError:
             sizes = sizes.with_curves(sizes.n_curves // 2)
-    return [], None
+    return None
 
 
 def _statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
@@ -95,21 +93,14 @@ def _statistics(engine: Engine, population: Population, effects: Effects) -> Sta
     return unpack_statistics(engine.sum("statistics", {**effects.arrays(), **pack(population.ranges), **target}))
 
 
-def _dictionary(
-    settings: Settings,
-    population: Population,
-    sizes: EffectSizes,
-    distribution: Distribution,
-    *,
-    by_value: bool = False,
-) -> Effects:
-    """All effects that are tried, with curves of ranks or of values."""
+def _dictionary(settings: Settings, population: Population, sizes: EffectSizes, distribution: Distribution) -> Effects:
+    """All effects that are tried."""
     d = len(population.ranges.low)
-    knots, ranks = distribution.knots((2 if by_value else 1) * sizes.n_knots, by_value=by_value)
+    knots, ranks = distribution.knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)
     n_terms = sizes.product_terms if settings.effects == "pairs" else 0
     products = product_effects(np.arange(d), n_terms)
-    curves = quantile_curves(scaled, ranks, sizes.n_curves, by_value=by_value)
+    curves = quantile_curves(scaled, ranks, sizes.n_curves)
     return Effects(scaled, curves, single_effects(d, sizes.n_curves), products)
 
 
@@ -152,66 +143,24 @@ def _counted(engine: Engine, thresholds: Array, sample: float | None) -> Array:
     return counts
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """Effects with the prior of the highest evidence."""
-
-    effects: Effects
-    total: Statistics
-    prior: VariancePrior
-    found: PriorVariances
-
-    @classmethod
-    def of(cls, effects: Effects, total: Statistics) -> Tuned | None:
-        """None if the labels do not vary."""
+def _trained(settings: Settings, effects: Effects, total: Statistics) -> Base | None:
+    """The posterior mean under the prior of the highest evidence, without effects that are negligible."""
+    with single_threaded_blas():
         prior = effect_prior(effects)
         found = maximize_prior_evidence(total, prior)
-        return None if found is None else cls(effects, total, prior, found)
-
-
-def _tuned(settings: Settings, tried: Sequence[Summed]) -> list[Tuned]:
-    """Lines, single effects, and these with products, unless simpler ones have clearly more evidence.
-
-    Their scale is the first, unless the single effects of another have clearly more evidence.
-    """
-    chosen = single = None
-    for summed in tried:
-        found = Tuned.of(*_without_products(*summed))
         if found is None:
-            return []
-        if single is None or _is_clearly_better(found, single):
-            chosen, single = summed, found
-    if chosen is None or single is None:
-        return []
-    parts = [Tuned.of(*_lines(single.effects, single.total)), single]
-    if len(chosen[0].pairs) and settings.effects == "pairs":
-        parts.append(Tuned.of(*chosen))
-    kept: list[Tuned] = []
-    for part in parts:
-        if part is not None and not any(_is_clearly_better(simpler, part) for simpler in kept):
-            kept.append(part)
-    return kept
-
-
-def _is_clearly_better(one: Tuned, other: Tuned) -> bool:
-    ahead = one.found.log_evidence - other.found.log_evidence
-    return ahead > CLEARLY * float(np.sqrt(one.total.n_labeled))
-
-
-def _trained(settings: Settings, tuned: Tuned) -> Base:
-    """The posterior mean, without effects that are negligible."""
-    total, found = tuned.total, tuned.found
-    matter = found.variances * np.diag(total.gram) > NEGLIGIBLE
-    effects, kept = _part(tuned.effects, total, matter[1:])
-    solution = _solve(kept, found, found.variances[np.append(True, matter[1:])])
-    cost = optimism(total, tuned.prior, found, settings.seed)
-    return Base.of_effects(settings, effects, replace(solution, optimism=cost))
+            return None
+        kept = found.variances * np.diag(total.gram) > NEGLIGIBLE
+        kept[0] = True
+        solution = _solve(_only(total, kept), found, found.variances[kept])
+        solution = replace(solution, optimism=optimism(total, prior, found, settings.seed))
+    return Base.of_effects(settings, effects.without(kept[1:]), solution)
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
     precision = _solvable(total.gram, 1.0 / variances)
     weights = solve_factored(cholesky(total.gram + np.diag(precision)), total.moment)
-    tuned = evidence.Tuned(0.0, 0.0, found.noise, found.log_evidence)
+    tuned = Tuned(0.0, 0.0, found.noise, found.log_evidence)
     return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision)
 
 
@@ -229,18 +178,14 @@ def _solvable(gram: Array, precision: Array) -> Array:
             return precision
 
 
-def _without_products(effects: Effects, total: Statistics) -> Summed:
-    """Effects of single features alone."""
-    return _part(effects, total, np.arange(effects.n_outputs - 1) < len(effects.singles))
+def _part(effects: Effects, n_products: int) -> Effects:
+    return replace(effects, pairs=effects.pairs[:n_products])
 
 
-def _lines(effects: Effects, total: Statistics) -> Summed:
-    """Lines alone, of effects without products."""
-    return _part(effects, total, effects.singles[:, 1] == 0)
-
-
-def _part(effects: Effects, total: Statistics, kept: npt.NDArray[np.bool_]) -> Summed:
-    return effects.without(kept), _only(total, np.append(True, kept))
+def _first(total: Statistics, n: int) -> Statistics:
+    kept = np.zeros(len(total.moment), dtype=bool)
+    kept[:n] = True
+    return _only(total, kept)
 
 
 def _only(total: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
