@@ -3,8 +3,8 @@
     python -m benchmarks.trade_off [--labels 50] [--draws 1] [--only boston ...]
 
 One teacher for each table and draw is distilled with every tolerance (`RuleRegressor(tolerance=...)`). Errors are
-relative to the teacher's, geometric means over tables; half of the tables (every other one) was for choosing the
-default, the others confirm it. Stored in benchmarks/results/trade_off.txt.
+relative to the teacher's, geometric means over tables; two halves of the tables show how far that depends on them.
+The default was chosen on all of these tables. Stored in benchmarks/results/trade_off.txt.
 """
 
 import argparse
