@@ -11,8 +11,10 @@ from dsfr.core.arrays import Array
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 from dsfr.core.scaling.grid import grid
 
-MOST_MOVED = 0.02
+MOST_MOVED = 0.05
 """Share of the rows that are moved at either end of a column, at most."""
+ROOM = (5.0, 2.0, 1.0)
+"""Factors on the fewest rows, the first for which that is enough: rules with a part of the rows have enough as well."""
 INSIDE = 1e-3
 """Distance from the end of a cell of values that are moved to it, in lengths of the cell: the end is the next one's."""
 
@@ -53,17 +55,23 @@ class CellSums:
         return self._limit(cells, least, is_upper=False), self._limit(cells[::-1], least, is_upper=True)
 
     def _limit(self, cells: Sequence[int], least: float, *, is_upper: bool) -> float:
-        beyond, none = 0.0, LARGEST_FLOAT if is_upper else -LARGEST_FLOAT
+        none = LARGEST_FLOAT if is_upper else -LARGEST_FLOAT
+        tried = (self._nearest(cells, factor * least, none, is_upper=is_upper) for factor in ROOM)
+        return next((limit for limit in tried if limit is not None), none)
+
+    def _nearest(self, cells: Sequence[int], least: float, none: float, *, is_upper: bool) -> float | None:
+        """The limit nearest to an end; None if too many rows lie beyond."""
+        beyond = 0.0
         for cell in cells:
             if self._is_enough(cell, least) and not beyond:
                 return none
             if beyond > MOST_MOVED * self.counts.sum():
-                return none
+                return None
             ends = self._ends(cell, beyond, least) if beyond and self.counts[cell] else []
             if ends:
                 return ends[-1] if is_upper else ends[0]
             beyond += float(self.counts[cell])
-        return none
+        return None
 
     def _is_enough(self, cell: int, least: float) -> bool:
         """Whether a cell has enough rows, and enough of them away from either end."""
