@@ -92,7 +92,9 @@ class CellSums:
         high = float(self.values[cell])
         ends = [low] if _enough(up, least) and here - up + beyond >= least else []
         # Where all rows are at the lower end, as whole numbers may be, those from beyond go there as well.
-        return [*ends, high - INSIDE * (high - low)] if up and up + beyond >= least and _enough(here - up, least) else ends
+        return (
+            [*ends, high - INSIDE * (high - low)] if up and up + beyond >= least and _enough(here - up, least) else ends
+        )
 
 
 def _enough(total: float, least: float) -> bool:
