@@ -11,10 +11,10 @@ from dsfr.core.arrays import Array
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 from dsfr.core.scaling.grid import grid
 
-MOST_MOVED = 0.05
-"""Share of the rows that are moved at either end of a column, at most."""
-ROOM = (5.0, 2.0, 1.0)
-"""Factors on the fewest rows, the first for which that is enough: rules with a part of the rows have enough as well."""
+ROOM = ((5.0, 0.01), (2.0, 0.02), (1.0, 0.05))
+"""Factor on the fewest rows, and share of the rows that are moved at either end at most: rules with a part of the rows
+have enough as well, where that takes few."""
+MOST_MOVED = max(share for _, share in ROOM)
 INSIDE = 1e-3
 """Distance from the end of a cell of values that are moved to it, in lengths of the cell: the end is the next one's."""
 
@@ -55,46 +55,45 @@ class CellSums:
         return self._limit(cells, least, is_upper=False), self._limit(cells[::-1], least, is_upper=True)
 
     def _limit(self, cells: Sequence[int], least: float, *, is_upper: bool) -> float:
-        none = LARGEST_FLOAT if is_upper else -LARGEST_FLOAT
-        tried = (self._nearest(cells, factor * least, none, is_upper=is_upper) for factor in ROOM)
-        return next((limit for limit in tried if limit is not None), none)
+        none, n = LARGEST_FLOAT if is_upper else -LARGEST_FLOAT, float(self.counts.sum())
+        for factor, share in ROOM:
+            limit = self._nearest(cells, factor * least, share * n, is_upper=is_upper)
+            if limit is not None:
+                return none if np.isinf(limit) else limit
+        return none
 
-    def _nearest(self, cells: Sequence[int], least: float, none: float, *, is_upper: bool) -> float | None:
-        """The limit nearest to an end; None if too many rows lie beyond."""
+    def _nearest(self, cells: Sequence[int], least: float, most: float, *, is_upper: bool) -> float | None:
+        """The limit nearest to an end, infinite if nothing is to be moved; None if too many rows lie beyond."""
         beyond = 0.0
         for cell in cells:
-            if self._is_enough(cell, least) and not beyond:
-                return none
-            if beyond > MOST_MOVED * self.counts.sum():
+            if beyond > most:
                 return None
-            ends = self._ends(cell, beyond, least) if beyond and self.counts[cell] else []
-            if ends:
-                return ends[-1] if is_upper else ends[0]
+            if self._is_enough(cell, beyond if is_upper else 0.0, 0.0 if is_upper else beyond, least):
+                return self._end(cell, is_upper=is_upper) if beyond else np.inf
             beyond += float(self.counts[cell])
         return None
 
-    def _is_enough(self, cell: int, least: float) -> bool:
-        """Whether a cell has enough rows, and enough of them away from either end."""
-        here, up = float(self.counts[cell]), float(self.positions[cell])
-        is_inner = 0 < cell < len(self.values)
-        return here >= least and (not is_inner or (_enough(up, least) and _enough(here - up, least)))
+    def _is_enough(self, cell: int, from_above: float, from_below: float, least: float) -> bool:
+        """Whether a cell has enough rows, those from beyond included, and enough away from either of its ends, or none.
 
-    def _ends(self, cell: int, beyond: float, least: float) -> list[float]:
-        """Ends of a cell that has enough rows once those from beyond are there; the upper one is within the cell."""
+        Where all are at the lower end, as whole numbers may be, those from above go there as well.
+        """
         here, up = float(self.counts[cell]), float(self.positions[cell])
-        if here + beyond < least:
-            return []
+        if here == 0.0 or here + from_above + from_below < least:
+            return False
+        if cell in (0, len(self.values)) or up == 0.0:
+            return True
+        return _enough(up + from_above, least) and _enough(here - up + from_below, least)
+
+    def _end(self, cell: int, *, is_upper: bool) -> float:
+        """The end of a cell where values from beyond go; the upper one lies within, as the next cell begins there."""
+        values = self.values
         if cell == 0:
-            return [float(self.values[0] - INSIDE * (self.values[-1] - self.values[0]))]
-        low = float(self.values[cell - 1])
-        if cell == len(self.values):
-            return [low]
-        high = float(self.values[cell])
-        ends = [low] if _enough(up, least) and here - up + beyond >= least else []
-        # Where all rows are at the lower end, as whole numbers may be, those from beyond go there as well.
-        return (
-            [*ends, high - INSIDE * (high - low)] if up and up + beyond >= least and _enough(here - up, least) else ends
-        )
+            return float(values[0] - INSIDE * (values[-1] - values[0]))
+        low = float(values[cell - 1])
+        if not is_upper or cell == len(values) or self.positions[cell] == 0.0:
+            return low
+        return float(values[cell] - INSIDE * (values[cell] - low))
 
 
 def _enough(total: float, least: float) -> bool:
