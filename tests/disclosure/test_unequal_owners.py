@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr import AutoSFRRegressor, Ensemble, InProcess, Policy, RangeScaling, RuleRegressor
+from dsfr import AutoSFRRegressor, Ensemble, InProcess, Policy, PolicyError, RangeScaling, RuleRegressor
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 from dsfr.core.scaling.grid import grid
 from dsfr.core.scaling.tails import MOST_MOVED, CellSums, tail_limits
@@ -103,3 +103,12 @@ def sums_of_a_fit(X, y, owners, value):
     teacher = AutoSFRRegressor(scaling=RANGES, uncertainty=False, ensemble=Ensemble(max_weights_per_label=1 / 3))
     RuleRegressor(teacher=teacher, random_state=0).fit_over(engine_of, ["a", "b", "c", "d"])
     return seen
+
+
+def test_nothing_is_answered_before_ranges_are_declared():
+    X, _, y, owners = climates(200, 0, labeled=0.2)
+    engine = protect(
+        InProcessEngine(make_shards(X, y, owners), protected_tasks(TASKS, policy=Policy())), policy=True, masked=False
+    )
+    with pytest.raises(PolicyError, match="'value_sums' is refused: no declared ranges"):
+        engine.sum("value_sums", {"low": np.array(RANGES.lower), "high": np.array(RANGES.upper)})

@@ -10,6 +10,7 @@ import numpy as np
 
 from dsfr.core.scaling.affine import Ranges
 from dsfr.disclosure.budget import SPENT, Budget
+from dsfr.disclosure.function_rules import NO_RANGES
 from dsfr.disclosure.masks import KEY_BYTES, mask, new_key, pair_secrets, public_key, question
 from dsfr.disclosure.policy import Policy
 from dsfr.disclosure.refusal import OWN, PolicyError
@@ -83,6 +84,8 @@ class ProtectedTask:
         rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard
         request = Request(self.policy, rows, memory, broadcast, int(kept[OWN + "labels"]), {}, declared)
         self._enforce((*EVERY_TASK, *rules.before), request)
+        if declared is None and not rules.is_exact:  # sums over rows as they are, and later over moved ones
+            raise PolicyError(f"task {self.name!r} is refused: {NO_RANGES}")
         after, contribution = self.task(shard, memory, broadcast)
         self._enforce(rules.after, replace(request, memory=after, contribution=contribution))
         return after, budget.with_noise(contribution, shard.n_features)
