@@ -43,6 +43,7 @@ NAMES = (
     "clusters",
     "federation",
     "privacy",
+    "policies",
     "torture",
 )
 SUMMARIES = ("accuracy_design", "accuracy_judged", "readable_design", "readable_judged")

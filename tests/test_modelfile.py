@@ -221,6 +221,9 @@ DESCRIBED = {"share": 1.0, "agreement": 1.0, "n_rules": 3, "near_pairs": 0.0, "w
         ({"training": {"cluster_scales": 1.0}}, {}, "record of 'cluster_scales' is no list of numbers > 0"),
         ({"training": {"models": None}}, {}, "record of 'models' is no list"),
         ({"training": {"models": ["x"]}}, {}, "record of 'models' has entries of the wrong kind"),
+        ({"training": {"federation": []}}, {}, "record of 'federation' has no 'roster'"),
+        ({"training": {"federation": {"roster": {"a": 1}}}}, {}, "record of 'roster' has entries of the wrong kind"),
+        ({"training": {"federation": {"loosest_policy": {"a": "x"}}}}, {}, "'loosest_policy' has entries of the wrong"),
         ({"training": {"models": [{"share": 1.0}]}}, {}, "record of 'models' has entries of the wrong kind"),
         (
             {"training": {"models": [DESCRIBED | {"width_scale": 0.0}]}},

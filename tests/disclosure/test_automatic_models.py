@@ -9,6 +9,7 @@ from dsfr import AutoSFRRegressor, Ensemble, InProcess, Policy, PolicyError, Ran
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.grid import MOST_VALUES, coarse_counts, grid, is_on_grid
 from dsfr.disclosure import protect, protected_tasks
+from dsfr.disclosure.tails import find_tails, within_tails
 from dsfr.engines import InProcessEngine, RefusedError
 from dsfr.engines.checkpoint.engine import with_checkpoint
 from dsfr.training import TASKS, make_shards
@@ -63,9 +64,15 @@ def test_masks_change_nothing_in_automatic_models_and_short_rules(seed, kind, n_
     assert np.abs(masked - plain).max() <= 1e-8 * np.nanstd(y)
 
 
-def test_a_policy_that_refuses_nothing_changes_nothing():
+def test_a_policy_that_refuses_nothing_moves_tails_and_changes_nothing_else():
     X, _, y = make_table(1, n_rows=4000, n_labels=90)
-    plain, kept = (fitted("auto", X, y, 3, engine) for engine in (lambda shards: SumsAlone(shards, TASKS), guarded()))
+    declared = scaling(3).declared
+
+    def on_moved(shards):
+        moved = {name: within_tails(own, find_tails(Policy(), own, declared)) for name, own in shards.items()}
+        return SumsAlone(moved, TASKS)
+
+    plain, kept = (fitted("auto", X, y, 3, engine) for engine in (on_moved, guarded()))
     assert len(kept.models_) == len(plain.models_) >= 3
     np.testing.assert_array_equal(kept.model_.predict(X), plain.model_.predict(X))
 

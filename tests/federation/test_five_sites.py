@@ -86,6 +86,7 @@ def test_five_owners_train_over_nvflare_although_one_is_killed(sites):
     assert np.abs(model.predict(X) - here.model_.predict(X)).max() <= 1e-8 * np.nanstd(y)
     assert resumed < here.n_rounds_ + len(here.ledger_.entries) + 40
     assert set(model.training["federation"]["roster"]) == set(NAMES)
+    assert model.training["federation"]["loosest_policy"]["min_mass"] == dsfr.Policy().min_mass
     assert sites.command("audit", "--kit", "a").returncode == 0
     log = sites.log(COORDINATOR).read_text()
     assert log.count("Started run:") == 2, f"the job with code was run: {code}"

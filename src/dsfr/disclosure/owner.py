@@ -10,6 +10,7 @@ import numpy as np
 
 from dsfr.core.scaling.affine import Ranges
 from dsfr.disclosure.budget import SPENT, Budget
+from dsfr.disclosure.function_rules import NO_RANGES
 from dsfr.disclosure.masks import KEY_BYTES, mask, new_key, pair_secrets, public_key, question
 from dsfr.disclosure.policy import Policy
 from dsfr.disclosure.refusal import OWN, PolicyError
@@ -17,6 +18,7 @@ from dsfr.disclosure.ring import LARGEST, PARTS, add, encode, to_parts
 from dsfr.disclosure.rules import DisclosureRule, Request
 from dsfr.disclosure.statements import Identity, Statement, run_of, unpack_statements
 from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE
+from dsfr.disclosure.tails import DECLARED, TAILS, find_tails, within_tails
 from dsfr.engines import RefusedError, Task, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle
 from dsfr.training.tasks.registry import REGISTRY
@@ -61,10 +63,9 @@ class ProtectedTask:
             raise PolicyError(f"task {self.name!r} is refused: owners have not admitted each other to this fit")
         kept = self._count_round(kept, broadcast)
         asked = {name: value for name, value in broadcast.items() if name != ROUND}
+        kept |= self._declare(shard, rest, asked, kept)
         rest, contribution = self._run(shard, rest, asked, kept)
         kept |= self._spent(kept)
-        if self.name in DECLARE and OWN + "low" not in kept:
-            kept |= {OWN + name: broadcast[name] for name in ("low", "high")}
         return {**rest, **kept}, self._mask(kept, asked, contribution) if self.masked else contribution
 
     def _run(self, shard: Any, memory: Bundle, broadcast: Bundle, kept: Bundle) -> tuple[Bundle, Bundle]:
@@ -78,13 +79,26 @@ class ProtectedTask:
         budget = Budget(self.name, self.policy, rules.noise, kept)
         budget.check(masked=self.masked)
         REGISTRY[self.name].check_broadcast(broadcast, {"d": shard.n_features}, memory)
-        declared = Ranges(kept[OWN + "low"], kept[OWN + "high"]) if OWN + "low" in kept else None
+        declared = Ranges(*(kept[name] for name in DECLARED)) if DECLARED[0] in kept else None
+        shard = shard if rules.is_exact else within_tails(shard, kept)
         rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard
         request = Request(self.policy, rows, memory, broadcast, int(kept[OWN + "labels"]), {}, declared)
         self._enforce((*EVERY_TASK, *rules.before), request)
+        if declared is None and not rules.is_exact:  # sums over rows as they are, and later over moved ones
+            raise PolicyError(f"task {self.name!r} is refused: {NO_RANGES}")
         after, contribution = self.task(shard, memory, broadcast)
         self._enforce(rules.after, replace(request, memory=after, contribution=contribution))
         return after, budget.with_noise(contribution, shard.n_features)
+
+    def _declare(self, shard: Any, memory: Bundle, asked: Bundle, kept: Bundle) -> Bundle:
+        """Ranges that hold until the end of the fit, and the limits that the own rows have on their grid."""
+        if self.name not in DECLARE or DECLARED[0] in kept:
+            return {}
+        REGISTRY[self.name].check_broadcast(asked, {"d": shard.n_features}, memory)
+        found = {DECLARED[0]: asked["low"], DECLARED[1]: asked["high"]}
+        if self.policy is None or self.policy.epsilon is not None:
+            return found
+        return found | find_tails(self.policy, shard, Ranges(asked["low"], asked["high"]))
 
     def _spent(self, kept: Bundle) -> Bundle:
         """Share of the fit's privacy that is spent with this task; an owner without a budget counts too."""
@@ -207,8 +221,8 @@ def _stated_labels(policy: Policy, shard: Any) -> int:
 
 
 def _declared(kept: Bundle) -> Bundle:
-    """Declared ranges, which a fit that is resumed keeps."""
-    return {name: kept[name] for name in (OWN + "low", OWN + "high") if name in kept}
+    """Declared ranges and limits, which a fit that is resumed keeps."""
+    return {name: kept[name] for name in (*DECLARED, *TAILS) if name in kept}
 
 
 def _agreed_keys(private: bytes, statements: list[Statement]) -> Bundle:

@@ -87,6 +87,11 @@ class Policy(Component):
     delta: float = parameter(1e-6, _PROBABILITY)
     columns: tuple[str, ...] | None = parameter(None, _COLUMNS)
 
+    def limits(self) -> dict[str, float]:
+        """Numbers of all rules that have one, for the record of a training; names of columns are left out."""
+        numbers = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: value for name, value in numbers.items() if isinstance(value, int | float)}
+
     def looser_than(self, other: Policy) -> list[str]:
         """Names of the rules that are looser here than in another policy."""
         return [entry.name for entry in fields(self) if _is_looser(entry.name, self, other)]

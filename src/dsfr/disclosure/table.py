@@ -54,6 +54,8 @@ class TaskRules:
     refused: str = ""
     noise: Noise | None = None
     """Noise of differential privacy: owners with an epsilon answer tasks that have it, and others answer the rest."""
+    is_exact: bool = False
+    """Whether it is about rows as they are, and not with their tails moved."""
 
 
 def _refused(reason: str) -> TaskRules:
@@ -71,7 +73,7 @@ _ANYWHERE = _refused("its thresholds can be anywhere, and find single values rou
 _FACTORS = _refused("it hands the pooled system of the weights to every owner")
 
 TABLE: dict[str, TaskRules] = {
-    "identify": TaskRules(),
+    "identify": TaskRules(is_exact=True),
     "row_moments": TaskRules(),
     "clipped_moments": TaskRules(noise=Noise(moments_bound, 0.1)),
     "clipped_statistics": TaskRules((centers, weights), noise=Noise(statistics_bound, 0.9)),

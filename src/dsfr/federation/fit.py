@@ -91,5 +91,11 @@ def federated_fit(plan: Mapping[str, Any], roster: Roster, ask: Ask, run: str, c
     estimator.fit_over(make_engine, columns.schema, columns.target)
     shutil.rmtree(folder, ignore_errors=True)
     model: Model = estimator.model_
-    about = {"roster": dict(roster.fingerprints), "plan": plan_digest(plan), "masked": True}
+    # What owners' own files add is not told: none can be looser than the defaults.
+    about = {
+        "roster": dict(roster.fingerprints),
+        "plan": plan_digest(plan),
+        "masked": True,
+        "loosest_policy": Policy().limits(),
+    }
     return replace(model, training={**model.training, "federation": about})

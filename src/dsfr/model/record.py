@@ -97,6 +97,17 @@ def check_record(training: Mapping[str, Any]) -> None:
         raise ValueError("its record of 'cluster_scales' is no list of numbers > 0")
     if not all(_is_scale(entry["width_scale"]) for entry in training.get("models", [])):
         raise ValueError("its record of 'models' has a width scale that is no number > 0")
+    _check_federation(training.get("federation", {}))
+
+
+def _check_federation(about: object) -> None:
+    """Who took part, by certificate, and the limits that the policies of all of them keep."""
+    for name, kind in (("roster", (str,)), ("loosest_policy", _NUMBER)):
+        found = about.get(name, {}) if isinstance(about, dict) else None
+        if not isinstance(found, dict) or len(found) > MAX_ENTRIES:
+            raise ValueError(f"its record of 'federation' has no {name!r} by name, or too long a one")
+        if not all(_is(value, kind) for value in found.values()):
+            raise ValueError(f"its record of {name!r} has entries of the wrong kind")
 
 
 _STUDENT: dict[str, tuple[type, ...]] = {

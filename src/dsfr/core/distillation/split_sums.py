@@ -59,6 +59,11 @@ class SplitSums:
         total: Array = self.bins[0].sum(axis=0)
         return total
 
+    @classmethod
+    def joined(cls, parts: Sequence[SplitSums]) -> SplitSums:
+        """Sums of the same rule along the features of several."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("bins", "ramps")))
+
     def above(self, feature: int, knots: Array, first: int, last: int) -> Array:
         """Sums weighted by the ramp from one knot of a candidate feature to another; shape (p(p+1)/2,)."""
         length = knots[last] - knots[first]
@@ -68,6 +73,17 @@ class SplitSums:
         rising = offsets @ self.bins[feature, first + 1 : last + 1] + widths @ self.ramps[feature, inner]
         weighted: Array = self.bins[feature, last + 1 :].sum(axis=0) + rising
         return weighted
+
+
+def _fewer(knots: Array) -> Array:
+    """Three knots of more, about the quartiles of all; two of four.
+
+    >>> _fewer(np.arange(9.0)), _fewer(np.arange(5.0))
+    (array([2., 4., 6.]), array([1., 2., 3.]))
+    """
+    first, last = len(knots) // 4, len(knots) - 1 - len(knots) // 4
+    fewer: Array = knots[np.unique(np.linspace(first, last, 3).round().astype(np.int64))]
+    return fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +96,32 @@ class Candidates:
     allowed: dict[int, tuple[Ramp, ...]]
     """The only ramps of a feature, where they are prescribed."""
 
-    def coarser(self, places: Sequence[int]) -> Candidates:
-        """With some of the knots only, of features that have as many and whose ramps are not prescribed."""
-        rows = [
-            padded(knots[list(places)])
-            if len(np.unique(knots)) > len(places) and feature not in self.allowed
-            else knots
-            for feature, knots in zip(self.features.tolist(), self.knots, strict=True)
-        ]
-        return replace(self, knots=np.stack(rows))
+    def each(self) -> list[Candidates]:
+        """One feature at a time."""
+        return [self._taken([place]) for place in range(len(self.features))]
+
+    def without(self, feature: int) -> Candidates:
+        """Without a feature."""
+        return self._taken(np.flatnonzero(self.features != feature).tolist())
+
+    def coarser(self, feature: int) -> Candidates:
+        """With fewer knots of a feature; without it if it has three at most, or prescribed ramps."""
+        place = self.features.tolist().index(feature)
+        distinct = np.unique(self.knots[place])
+        if len(distinct) <= 3 or feature in self.allowed:
+            return self.without(feature)
+        knots = self.knots.copy()
+        knots[place] = padded(_fewer(distinct))
+        return replace(self, knots=knots)
+
+    def _taken(self, places: Sequence[int]) -> Candidates:
+        return replace(self, features=self.features[list(places)], knots=self.knots[list(places)])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Candidates]) -> Candidates:
+        """Features of several, which prescribe the same ramps."""
+        features, knots = (np.concatenate([getattr(part, name) for part in parts]) for name in ("features", "knots"))
+        return cls(features, knots, parts[0].allowed)
 
     def ramps(self) -> Iterator[tuple[int, int, int, Ramp]]:
         """Position of a feature among the candidates, numbers of two knots, and the ramp between them."""

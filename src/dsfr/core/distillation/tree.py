@@ -111,8 +111,20 @@ class Tree:
 
     def closed(self, number: int) -> Tree:
         """The same rules, of which one is not to be split."""
-        leaf = replace(self.leaves[number], is_closed=True)
+        leaf = replace(self.leaves[number], sums=None, is_closed=True)
         return replace(self, leaves=(*self.leaves[:number], leaf, *self.leaves[number + 1 :]))
+
+    def refused(self, split: Split) -> Tree:
+        """The same rules, after agents have refused one of the parts of a split: it is not proposed again."""
+        leaf = self.leaves[split.leaf]
+        changed = [j for j, bounds in split.parts[0].items() if leaf.bounds.get(j) != bounds]
+        if len(changed) > 1 or leaf.candidates is None:
+            return self.closed(split.leaf)
+        left = leaf.candidates.coarser(changed[0])
+        if not len(left.features):
+            return self.closed(split.leaf)
+        leaf = replace(leaf, candidates=left, sums=None)
+        return replace(self, leaves=(*self.leaves[: split.leaf], leaf, *self.leaves[split.leaf + 1 :]))
 
     def split(self, split: Split) -> Tree:
         """The tree with one rule replaced by its two parts."""

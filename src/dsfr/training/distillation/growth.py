@@ -31,8 +31,8 @@ MOST_LINE_FEATURES = 20
 """Features that lines may have; with more features, those that reproduce the teacher best as a plane."""
 MOST_CANDIDATES = 12
 """Features that rules may be split along; with more, those along which the teacher bends most."""
-COARSER = ((1, 3, 4, 5, 7), (2, 4, 6), (3, 5))
-"""Which knots of a feature are kept, where agents refuse bins between all of them."""
+MOST_REFUSALS = 30
+"""Refusals after which no agent is asked for the sums of a further rule: an agent may end a fit after many."""
 BY_SLOPE = 4
 """Of these, features with the largest slopes instead: an interaction need not show as a bend."""
 
@@ -199,63 +199,102 @@ def agree_candidates(engine: Engine, products: Array, columns: Columns, knots: A
 def grow(engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules: int) -> Grown:
     """Split rules until there are so many, or no split is worth it; one round each, and one for the sums.
 
-    Agents may refuse sums of rules with few of their rows: such rules are not split, and of too many the last are one.
+    Agents may refuse sums of rules or bins with few of their rows: another split is then looked for.
     """
-    trees = [tree]
+    asking = _Asking(engine, columns)
+    joint = asking.joint(tree) if engine.only_sums else None
     while len(tree.leaves) < max_rules and len(growth.candidates.features):
-        tree = _with_sums(engine, tree, growth.candidates, columns)
+        tree = asking.with_sums(tree, growth.candidates)
         split = tree.best_split(growth)
         if split is None:
             break
+        if engine.only_sums:
+            found = asking.allowed_joint(tree.split(split))
+            if found is None:
+                tree = tree.refused(split)
+                continue
+            joint = found
         tree = tree.split(split)
-        trees.append(tree)
-    return _joint(engine, trees, columns)
+    return Grown(tree, columns, asking.joint(tree) if joint is None else joint)
 
 
-def _joint(engine: Engine, trees: list[Tree], columns: Columns) -> Grown:
-    """The largest tree whose joint sums all agents give."""
-    rules = trees[-1].rules(columns.n_features)
-    try:
-        summed = engine.sum("rule_sums", {**rules.arrays(), **columns.message()})
-    except RefusedError:
-        if len(trees) == 1:
-            raise
-        return _joint(engine, trees[:-1], columns)
-    size = rules.n_rules * (len(columns.features) + 1) + 1
-    return Grown(trees[-1], columns, JointSums.of(matrices(summed["products"], size), rules.n_rules))
+@dataclass(slots=True)
+class _Asking:
+    """What agents are asked for while a tree grows, and how often they have refused."""
 
+    engine: Engine
+    columns: Columns
+    n_refused: int = 0
 
-def _with_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Columns) -> Tree:
-    numbers = [number for number, leaf in enumerate(tree.leaves) if leaf.sums is None and not leaf.is_closed]
-    if not engine.only_sums:
-        return tree.with_sums(numbers, _split_sums(engine, tree, candidates, columns, numbers), candidates)
-    for number in numbers:  # one by one: a refusal is of all that was asked
-        tree = _with_allowed_sums(engine, tree, candidates, columns, number)
-    return tree
+    def joint(self, tree: Tree) -> JointSums:
+        """Sums of all rules together."""
+        rules = tree.rules(self.columns.n_features)
+        summed = self.engine.sum("rule_sums", {**rules.arrays(), **self.columns.message()})
+        size = rules.n_rules * (len(self.columns.features) + 1) + 1
+        return JointSums.of(matrices(summed["products"], size), rules.n_rules)
 
-
-def _with_allowed_sums(engine: Engine, tree: Tree, candidates: Candidates, columns: Columns, number: int) -> Tree:
-    """The tree with the sums of a rule for the finest knots that no agent refuses; closed if all are refused."""
-    most = len(np.unique((tree.leaves[number].candidates or candidates).knots[0]))  # knots that its parent had
-    for tried in (candidates, *(candidates.coarser(places) for places in COARSER)):
-        if len(np.unique(tried.knots[0])) > most:
-            continue
+    def allowed_joint(self, tree: Tree) -> JointSums | None:
+        """The same; None if an agent refuses, or has refused too often."""
+        if self.n_refused >= MOST_REFUSALS:
+            return None
         try:
-            return tree.with_sums([number], _split_sums(engine, tree, tried, columns, [number]), tried)
+            return self.joint(tree)
         except RefusedError:
-            continue
-    return tree.closed(number)
+            self.n_refused += 1
+            return None
 
+    def with_sums(self, tree: Tree, candidates: Candidates) -> Tree:
+        """The tree with the sums of all rules that may be split."""
+        numbers = [number for number, leaf in enumerate(tree.leaves) if leaf.sums is None and not leaf.is_closed]
+        if not self.engine.only_sums:
+            return tree.with_sums(numbers, self._split_sums(tree, candidates, numbers), candidates)
+        for number in numbers:  # one by one: a refusal is of all that was asked
+            tree = self._with_allowed_sums(tree, tree.leaves[number].candidates or candidates, number)
+        return tree
 
-def _split_sums(
-    engine: Engine, tree: Tree, candidates: Candidates, columns: Columns, numbers: list[int]
-) -> list[SplitSums]:
-    message = {
-        **tree.rules(columns.n_features).arrays(),
-        **columns.message(),
-        "evaluated": np.array(numbers, dtype=np.int64),
-        "candidates": candidates.features,
-        "knots": candidates.knots,
-    }
-    summed = engine.sum("split_sums", message)
-    return [SplitSums(*pair) for pair in zip(summed["bins"], summed["ramps"], strict=True)]
+    def _with_allowed_sums(self, tree: Tree, candidates: Candidates, number: int) -> Tree:
+        """The tree with the sums of a rule along the features and between the knots that no agent refuses.
+
+        All at once, and feature by feature if that is refused; closed if nothing is left.
+        """
+        sums = self._allowed(tree, candidates, number)
+        if sums is not None:
+            return tree.with_sums([number], [sums], candidates)
+        is_single = len(candidates.features) == 1
+        parts = [self._finest(tree, part, number, is_refused=is_single) for part in candidates.each()]
+        found = [part for part in parts if part is not None]
+        if not found:
+            return tree.closed(number)
+        left = Candidates.joined([part for part, _ in found])
+        return tree.with_sums([number], [SplitSums.joined([sums for _, sums in found])], left)
+
+    def _finest(
+        self, tree: Tree, part: Candidates, number: int, *, is_refused: bool
+    ) -> tuple[Candidates, SplitSums] | None:
+        """The finest knots of one feature that no agent refuses, and the sums; None if there are none."""
+        while len(part.features) and self.n_refused < MOST_REFUSALS:
+            sums = None if is_refused else self._allowed(tree, part, number)
+            if sums is not None:
+                return part, sums
+            part, is_refused = part.coarser(int(part.features[0])), False
+        return None
+
+    def _allowed(self, tree: Tree, candidates: Candidates, number: int) -> SplitSums | None:
+        if self.n_refused >= MOST_REFUSALS:
+            return None
+        try:
+            return self._split_sums(tree, candidates, [number])[0]
+        except RefusedError:
+            self.n_refused += 1
+            return None
+
+    def _split_sums(self, tree: Tree, candidates: Candidates, numbers: list[int]) -> list[SplitSums]:
+        message = {
+            **tree.rules(self.columns.n_features).arrays(),
+            **self.columns.message(),
+            "evaluated": np.array(numbers, dtype=np.int64),
+            "candidates": candidates.features,
+            "knots": candidates.knots,
+        }
+        summed = self.engine.sum("split_sums", message)
+        return [SplitSums(*pair) for pair in zip(summed["bins"], summed["ramps"], strict=True)]
