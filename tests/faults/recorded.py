@@ -59,6 +59,7 @@ EVERY_KIND = [
     {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},
     {"tune": "evidence", "uncertainty": True, "membership": "bell", "student": {"max_rules": 2}},
     {"tune": "evidence", "uncertainty": True, "repeated": True, "scaling": "robust", "student": {"max_rules": 2}},
+    {"tune": "evidence", "uncertainty": True, "no_signal": True, "student": {"max_rules": 2}},
     EFFECTS,
     {"tune": "loo", "n_models": "auto", "effects": "single"},
     {"tune": "evidence", "uncertainty": True, "n_models": 0, "effects": "pairs", "repeated": True},
@@ -96,6 +97,8 @@ class Call:
 def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None, **told: Any) -> InProcessEngine:
     """Train, and append all runs of tasks."""
     X, _, y = make_table(0, n_rows=45, n_features=n_features, n_labels=18)
+    if told.pop("no_signal", False):
+        y = np.where(np.isnan(y), np.nan, np.random.default_rng(2).normal(size=len(y)))
     if told.pop("declared", False):
         target = (np.nanmin(y), np.nanmax(y))
         told["scaling"] = RangeScaling(lower=tuple(X.min(axis=0)), upper=tuple(X.max(axis=0)), target_range=target)

@@ -154,6 +154,7 @@ ALL_KINDS = [
     {"tune": "evidence", "n_repeated": 9},
     {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")},
     {"solver": "sums", "declared": True, "only_sums": True},
+    {"solver": "private-sums", "unlabeled": None, "declared": True, "only_sums": True},
     {"solver": "sums", "gaps": 0.2},
     {"tune": "evidence", "uncertainty": True, "target": "log", "n_models": 2},
 ]

@@ -121,13 +121,14 @@ def interval_of(model: Model) -> Payload | None:
     known = {f"{coverage:.0%}": half for coverage, half in model.half_widths(COVERAGES).items()}
     if not known or model.mixture.scores is None:
         return None
-    inputs = {f"{coverage:.0%}": model.mixture.scores.input_factor(coverage) for coverage in COVERAGES}
+    factor_of = model.mixture.scores.input_factor
+    inputs = {f"{coverage:.0%}": factor_of(coverage) for coverage in COVERAGES if f"{coverage:.0%}" in known}
     first = "90%" if "90%" in known else max(known)
     scores, typical = model.mixture.scores, model.mixture.scores.typical_deviation
     return {
         "half_widths": known,
         "first": first,
-        "input_factors": {name: inputs[name] for name in known},
+        "input_factors": inputs,
         "deviation": typical,
         "by_rule": scores.rule_deviations.tolist() if scores.rule_deviations is not None and typical > 0.0 else None,
         "n_labels": float(scores.counts[-1]),

@@ -147,8 +147,8 @@ class Card:
         return not self.link.is_identity and (bool(self.lines[:, 1:].any()) or not within)
 
     def errors(self) -> list[str]:
-        """How far observations lie from predictions, by rule; nothing if that is not known."""
-        if self.deviations is None:
+        """How far observations lie from predictions, by rule; nothing if that is not known, or not at all."""
+        if self.deviations is None or not np.any(self.deviations):
             return []
         named = [f"{in_full(value)} (rule {k + 1})" for k, value in enumerate(self.deviations)]
         shown = ", ".join(named) if len(self) > 1 else in_full(self.deviations[0])

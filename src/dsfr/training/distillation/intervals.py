@@ -36,7 +36,6 @@ SCORED: Fields = {
     **TARGET,
     "rule_deviations": array("k", rules=(at_least(0.0),)),
     "all_labels": COUNT,
-    "alone": optional(FLAG),
     **{
         name: optional(field) if name == DENSITY[0] else replace(field, beside=DENSITY[0])
         for name, field in DENSITY_FIELDS.items()
@@ -69,7 +68,7 @@ def rule_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle
     verb="max",
     stage="distillation",
     reveals="The largest error on one of the agent's labels. With `uncertainty=True`.",
-    broadcast=SCORED,
+    broadcast={**SCORED, "alone": optional(FLAG)},
     contributes={"largest": SCORE},
     needs=("seed", *KEPT_LEFT_OUT),
     remembers=KEPT_ERRORS,
