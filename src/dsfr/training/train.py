@@ -181,7 +181,8 @@ def _train_mixture(
     shares = weighed.shares
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
-    mixture = calibration.calibrate(engine, population, trained, weighed, sure=settings.uncertainty)
+    sure, is_log = settings.uncertainty, target.link.is_log
+    mixture = calibration.calibrate(engine, population, trained, weighed, sure=sure, is_log=is_log)
     link = target_scale.final_link(engine, target, trained, shares, mixture.scores)
     done = {
         CLUSTERS: all(base.converged for base in trained),

@@ -154,13 +154,17 @@ def log_link(low: float, high: float, deviation: float, log_deviation: float, re
 TRUSTED, FARTHEST = 0.25, 1000.0
 
 
-def reach_of(error: float, deviation: float) -> float:
+def reach_of(error: float, deviation: float, *, is_log: bool) -> float:
     """Deviations beyond the labels up to which predictions are followed, by the leave-one-out error.
 
     One, or more where the error is below a quarter of the deviation: what a model explains nearly without error, a line
-    for example, is worth following.
+    for example, is worth following. The distance grows as a ratio of variances; for logarithms as one of deviations,
+    since exponentials of a line run away.
     """
-    return FARTHEST if error <= 0.0 else float(np.clip(TRUSTED * deviation / error, 1.0, FARTHEST))
+    if error <= 0.0:
+        return FARTHEST
+    ratio = TRUSTED * deviation / error
+    return float(np.clip(ratio if is_log else ratio**2, 1.0, FARTHEST))
 
 
 SHRINKAGE = 20.0

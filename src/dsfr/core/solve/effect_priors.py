@@ -2,8 +2,8 @@
 
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves
 ``r_j + c_j``, both plus a parameter of all single effects; a product has the sum of those of its two terms, plus a
-parameter of all products. The constant has the prior variance 1: targets have mean 0. The labels choose all parameters
-by evidence, which is automatic relevance determination.
+parameter of all products. The labels choose all parameters by evidence, which is automatic relevance determination.
+Effects have mean 0 over all rows and targets mean 0 over the labels: the constant is the difference of two means.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ LOG_RELEVANCE = (-2.0, 2.5)
 LOG_CURVATURE = (-1.0, 2.0)
 LOG_SINGLE, LOG_PRODUCT = (0.0, 1.5), (-1.0, 1.5)
 """Mean and deviation of the priors of the parameters, in units of the noise."""
+
+
+SMALLEST_DEVIATION = 1e-4
+"""Of the noise: with less, the constant is as good as free."""
 
 
 def single_effects(n_features: int, n_curves: int) -> IntArray:
@@ -44,8 +48,11 @@ def product_effects(features: IntArray, n_terms: int) -> IntArray:
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def effect_prior(effects: Effects) -> VariancePrior:
-    """The prior of the weights of effects; parameters are relevances, curvatures, and those of singles and products."""
+def effect_prior(effects: Effects, constant: float = 1.0) -> VariancePrior:
+    """The prior of the weights of effects; parameters are relevances, curvatures, and those of singles and products.
+
+    ``constant`` is the prior variance of the constant.
+    """
     d, n = effects.knots.shape[1], len(effects.singles)
     shape = np.zeros((effects.n_outputs, 2 * d + 2))
     for rows, terms in (
@@ -62,7 +69,17 @@ def effect_prior(effects: Effects) -> VariancePrior:
     shape[n + 1 :, -1] = 1.0
     each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + [LOG_SINGLE, LOG_PRODUCT]
     mean, deviation = np.array(each).T
-    return VariancePrior(shape, mean, deviation)
+    offset = np.zeros(effects.n_outputs)
+    offset[0] = np.log(constant)
+    return VariancePrior(shape, offset, mean, deviation)
+
+
+def constant_variance(noise: float, n_labeled: float) -> float:
+    """Prior variance of the constant in units of the noise: that of a mean of so many targets of deviation 1.
+
+    1, which is taken before the noise is known, at least.
+    """
+    return max(1.0, 1.0 / (n_labeled * max(noise, SMALLEST_DEVIATION) ** 2))
 
 
 @dataclass(frozen=True, slots=True)

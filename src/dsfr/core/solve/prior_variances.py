@@ -1,7 +1,7 @@
 """Prior variances of groups of weights that maximise the evidence of the labels.
 
 The logarithm of the prior variance of every weight is linear in a few parameters, which have broad Gaussian priors:
-``log v = shape @ logs``. Evidence and gradient follow from sums over labelled rows alone.
+``log v = offset + shape @ logs``. Evidence and gradient follow from sums over labelled rows alone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,15 @@ class VariancePrior:
 
     shape: Array
     """Shape (p, parameters)."""
+    offset: Array
+    """Log variances where all parameters are 0; (p,)."""
     mean: Array
     deviation: Array
+
+    def variances(self, logs: Array) -> Array:
+        """Prior variances of the weights at these parameters, in units of the noise; (p,)."""
+        found: Array = np.exp(self.offset + self.shape @ logs)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +56,15 @@ class PriorVariances:
     """At these parameters, less half their squared distance from the prior's mean in deviations."""
 
 
-def maximize_prior_evidence(total: Statistics, prior: VariancePrior) -> PriorVariances | None:
-    """Prior variances of the highest evidence; None if the labels do not vary."""
+def maximize_prior_evidence(
+    total: Statistics, prior: VariancePrior, start: PriorVariances | None = None
+) -> PriorVariances | None:
+    """Prior variances of the highest evidence, sought from others if these are given; None if labels do not vary."""
     if total.n_labeled < 2 or total.target_square <= 0.0:
         return None
     evidence = _Evidence(*_rows_of(total), total.n_labeled, prior)
-    logs, height = evidence.maximize(prior.mean)
-    variances: Array = np.exp(prior.shape @ logs)
+    logs, height = evidence.maximize(prior.mean if start is None else start.logs)
+    variances = prior.variances(logs)
     return PriorVariances(logs, variances, evidence.noise(variances), height)
 
 
@@ -78,7 +87,7 @@ def optimism(total: Statistics, prior: VariancePrior, found: PriorVariances, see
         kept = 1.0 - out.mean()
         evidence = _Evidence(root[~out], rest[~out], kept * beyond, kept * total.n_labeled, prior)
         logs, _ = evidence.maximize(found.logs)
-        refitted += float(np.sum((rest[out] - root[out] @ evidence.weights(np.exp(prior.shape @ logs))) ** 2))
+        refitted += float(np.sum((rest[out] - root[out] @ evidence.weights(prior.variances(logs))) ** 2))
         fixed += float(np.sum((rest[out] - root[out] @ evidence.weights(found.variances)) ** 2))
     return float(np.clip(np.sqrt(refitted / max(fixed, np.finfo(np.float64).tiny)), 1.0, MOST_OPTIMISM))
 
@@ -125,7 +134,7 @@ class _Evidence:
     def loss(self, logs: Array) -> tuple[float, Array]:
         """Minus the log evidence and the log prior of the parameters, and the gradient."""
         prior = self._prior
-        variances = np.exp(prior.shape @ logs)
+        variances = prior.variances(logs)
         scaled = self._root * variances
         try:
             factor = cho_factor(scaled @ self._root.T + np.eye(len(self._root)))

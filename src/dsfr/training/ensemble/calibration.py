@@ -129,9 +129,9 @@ def compare(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bu
 
 
 def calibrate(
-    engine: Engine, population: Population, bases: Sequence[Base], weighed: Weighed, *, sure: bool
+    engine: Engine, population: Population, bases: Sequence[Base], weighed: Weighed, *, sure: bool, is_log: bool
 ) -> Mixture:
-    """The mixture of rule bases; with ``sure``, also what tells how sure it is.
+    """The mixture of rule bases; with ``sure``, also what tells how sure it is. ``is_log``: it learns logarithms.
 
     A model with small errors follows features farther, as it does the target: see `reach_of`.
     """
@@ -141,7 +141,8 @@ def calibrate(
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
     scores = in_units(counted_scores(engine, largest), deviation)
     scores = replace(scores, thresholds=weighed.optimism * scores.thresholds).cautious(deviation)
-    followed = replace(population, limits=population.followed(reach_of(scores.deviation, deviation)))
+    reach = reach_of(scores.deviation, deviation, is_log=is_log)
+    followed = replace(population, limits=population.followed(reach))
     return Mixture(tuple(_members(bases, followed, shares, sure=True)), scores)
 
 

@@ -17,7 +17,14 @@ from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
-from dsfr.core.solve.effect_priors import EffectSizes, effect_prior, effect_sizes, product_effects, single_effects
+from dsfr.core.solve.effect_priors import (
+    EffectSizes,
+    constant_variance,
+    effect_prior,
+    effect_sizes,
+    product_effects,
+    single_effects,
+)
 from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
@@ -34,6 +41,10 @@ MOST_EFFECTS = 600
 """More effects are not tried."""
 FEW_VALUES, LABELS_PER_VALUE = 10, 3.0
 """Different labels that are few, at most, and labels for each of them at least."""
+SAME = 1e-9
+"""Of its mean square: an effect whose variance over the labels is less does not vary."""
+HELD_CONSTANT = 4.0
+"""The evidence is maximised again if the constant should have had this prior variance instead of 1."""
 NEGLIGIBLE = 1e-2
 """Of the noise, over all labels: effects whose prior variance adds less are left out."""
 
@@ -57,6 +68,7 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     if found is None:
         return TrainedEffects()
     dictionary, total, n_values = found
+    dictionary, total = _varying(dictionary, total)
     n = len(dictionary.singles)
     trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
     if len(dictionary.pairs) and settings.effects == "pairs":
@@ -86,6 +98,15 @@ def _summed(
         except RefusedError:
             sizes = sizes.with_curves(sizes.n_curves // 2)
     return None
+
+
+def _varying(effects: Effects, total: Statistics) -> tuple[Effects, Statistics]:
+    """Without effects that are the same for all labels: they would share the constant with it, whatever the target."""
+    n = max(total.n_labeled, 1.0)
+    squares, means = np.diag(total.gram) / n, total.feature_sum / n
+    kept = squares - means**2 > SAME * squares
+    kept[0] = True
+    return effects.without(kept[1:]), _only(total, kept)
 
 
 def _statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
@@ -150,6 +171,10 @@ def _trained(settings: Settings, effects: Effects, total: Statistics) -> Base | 
         found = maximize_prior_evidence(total, prior)
         if found is None:
             return None
+        constant = constant_variance(found.noise, total.n_labeled)
+        if constant > HELD_CONSTANT:
+            prior = effect_prior(effects, constant)
+            found = maximize_prior_evidence(total, prior, found) or found
         kept = found.variances * np.diag(total.gram) > NEGLIGIBLE
         kept[0] = True
         solution = _solve(_only(total, kept), found, found.variances[kept])
