@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dsfr import AutoSFRRegressor, Ensemble, load
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.quantile_curves import Distribution, quantile_curves
+from dsfr.core.prediction.link import FARTHEST, reach_of
 from dsfr.core.solve.effect_priors import effect_prior, effect_sizes, product_effects, single_effects
 from dsfr.core.solve.prior_variances import _Evidence, _rows_of, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
@@ -118,6 +119,35 @@ def test_choosing_costs_more_with_fewer_labels():
         total, prior = statistics_of(effects, X, y - y.mean()), effect_prior(effects)
         costs.append(optimism(total, prior, maximize_prior_evidence(total, prior), seed=0))
     assert costs[0] > costs[1] >= 1.0
+
+
+@pytest.mark.parametrize("effects", ["single", "pairs"])
+def test_a_feature_that_is_the_same_for_all_labels_has_no_effect(effects):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=(600, 2)), rng.random(600) < 0.1])
+    y = np.where(np.arange(600) < 40, 3.0 + X[:, 0] + 0.01 * rng.normal(size=600), np.nan)
+    X[:40, 2] = 0.0
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=0, effects=effects), random_state=0).fit(X, y)
+    changed = X * [1.0, 1.0, 0.0] + [0.0, 0.0, 1.0]
+    np.testing.assert_array_equal(model.predict(X), model.predict(changed))
+
+
+@pytest.mark.parametrize("effects", ["single", "pairs"])
+def test_a_plane_without_noise_keeps_its_constant(effects):
+    """Labels have other means than all rows: the constant is as large as before, however small the noise is."""
+    rng = np.random.default_rng(5)
+    X = np.exp(0.6 * rng.normal(size=(2000, 4)) + 0.7 * rng.normal(size=(2000, 1)))
+    truth = X @ [9.0, 4.0, 4.0, 0.0]
+    y = np.where(np.arange(2000) < 40, truth + 0.01 * truth.std() * rng.normal(size=2000), np.nan)
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=0, effects=effects), random_state=0).fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X) - truth) ** 2)) < 0.02 * truth.std()
+
+
+@given(error=st.floats(0.0, 10.0), smaller=st.floats(0.0, 1.0), deviation=st.floats(1e-3, 1e3), is_log=st.booleans())
+def test_smaller_errors_are_followed_farther_and_logarithms_less_far(error, smaller, deviation, is_log):
+    reach = reach_of(error * deviation, deviation, is_log=is_log)
+    assert 1.0 <= reach <= reach_of(smaller * error * deviation, deviation, is_log=is_log) <= FARTHEST
+    assert reach_of(error * deviation, deviation, is_log=True) <= reach_of(error * deviation, deviation, is_log=False)
 
 
 @pytest.mark.parametrize("effects", ["single", "pairs"])

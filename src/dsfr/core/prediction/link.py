@@ -161,7 +161,7 @@ def reach_of(error: float, deviation: float, *, is_log: bool) -> float:
     for example, is worth following. The distance grows as a ratio of variances; for logarithms as one of deviations,
     since exponentials of a line run away.
     """
-    if error <= 0.0:
+    if TRUSTED * deviation >= FARTHEST * error:
         return FARTHEST
     ratio = TRUSTED * deviation / error
     return float(np.clip(ratio if is_log else ratio**2, 1.0, FARTHEST))

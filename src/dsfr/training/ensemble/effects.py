@@ -42,7 +42,7 @@ MOST_EFFECTS = 600
 FEW_VALUES, LABELS_PER_VALUE = 10, 3.0
 """Different labels that are few, at most, and labels for each of them at least."""
 SAME = 1e-9
-"""Of its mean square: an effect whose variance over the labels is less does not vary."""
+"""Of its mean square: a term whose variance over the labels is less does not vary."""
 HELD_CONSTANT = 4.0
 """The evidence is maximised again if the constant should have had this prior variance instead of 1."""
 NEGLIGIBLE = 1e-2
@@ -101,11 +101,13 @@ def _summed(
 
 
 def _varying(effects: Effects, total: Statistics) -> tuple[Effects, Statistics]:
-    """Without effects that are the same for all labels: they would share the constant with it, whatever the target."""
-    n = max(total.n_labeled, 1.0)
-    squares, means = np.diag(total.gram) / n, total.feature_sum / n
-    kept = squares - means**2 > SAME * squares
-    kept[0] = True
+    """Without features that are the same for all labels: they would share the constant with it, whatever the target."""
+    n, singles = max(total.n_labeled, 1.0), slice(1, len(effects.singles) + 1)
+    squares, means = np.diag(total.gram)[singles] / n, total.feature_sum[singles] / n
+    varies = np.zeros(effects.knots.shape[1], dtype=bool)
+    varies[effects.singles[squares - means**2 > SAME * squares, 0]] = True
+    of_features = (varies[effects.singles[:, 0]], varies[effects.pairs[:, ::2]].all(axis=1))
+    kept = np.concatenate([[True], *of_features])
     return effects.without(kept[1:]), _only(total, kept)
 
 

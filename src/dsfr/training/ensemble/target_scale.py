@@ -192,9 +192,7 @@ def final_link(
     population, link = target.population, target.link
     if link.is_identity:
         return link
-    reach = 1.0 if scores is None else reach_of(
-        scores.deviation, population.target.deviation, is_log=link.is_log
-    )
+    reach = 1.0 if scores is None else reach_of(scores.deviation, population.target.deviation, is_log=link.is_log)
     if not link.is_log:
         return held_link(*target.own_ends, target.own_deviation, reach)
     link = log_link(*target.own_ends, target.own_deviation, population.target.deviation, reach)
