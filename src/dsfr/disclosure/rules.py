@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -33,6 +33,9 @@ class Request:
     """Empty before the task has run."""
     declared: Ranges | None = None
     """Ranges of the features that the fit began with."""
+    task: str = ""
+    answered: Sequence[Bundle] = ()
+    """What was asked before in this fit, as `dsfr.disclosure.history` keeps it."""
 
 
 DisclosureRule: TypeAlias = Callable[[Request], str | None]
@@ -89,6 +92,17 @@ def pairs(request: Request) -> str | None:
 def cluster_mass(request: Request) -> str | None:
     """No cluster is made of a few rows."""
     return too_light(request.policy.min_mass, request.contribution["mass"], "cluster")
+
+
+def start_mass(request: Request) -> str | None:
+    """Start centers with a cluster of a few rows are not answered for, and they are not tried often."""
+    asked, least = float(request.broadcast["least"]), request.policy.min_mass
+    if asked < least:
+        return f"clusters with a mass of {asked:g}, and min_mass is {least:g}"
+    tried, most = sum("starts" in one for one in request.answered), request.policy.max_refusals
+    if tried >= most:
+        return f"{tried} questions about start centers, and max_refusals is {most}: whether rows are few is an answer too"
+    return None
 
 
 def rule_mass(request: Request) -> str | None:

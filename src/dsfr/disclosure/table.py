@@ -18,6 +18,7 @@ from dsfr.disclosure.function_rules import (
     ranges,
     sample,
 )
+from dsfr.disclosure.history import cells, differences, once
 from dsfr.disclosure.rules import (
     DisclosureRule,
     centers,
@@ -25,6 +26,7 @@ from dsfr.disclosure.rules import (
     fuzzifier,
     pairs,
     rule_mass,
+    start_mass,
     terms,
     values,
     weights,
@@ -62,9 +64,9 @@ def _refused(reason: str) -> TaskRules:
     return TaskRules(refused=reason)
 
 
-_CLUSTERS = TaskRules((fuzzifier, centers, all_rows), (cluster_mass,))
-_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass))
-_FUNCTIONS = TaskRules((effects, centers, rule_mass, sample))
+_CLUSTERS = TaskRules((fuzzifier, centers, all_rows), (cluster_mass, differences))
+_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass, cells, differences))
+_FUNCTIONS = TaskRules((effects, centers, rule_mass, sample, once, cells, differences))
 _LEFT_OUT = _refused("it needs leave-one-out errors, for which the pooled system is handed to every owner")
 _DUPLICATES = _refused("it counts single rows that repeat")
 _EXTREMES = _refused("it sends extremes of single rows: declare the ranges of features and target")
@@ -84,7 +86,7 @@ TABLE: dict[str, TaskRules] = {
     "agree": TaskRules(),
     "count_below": _ANYWHERE,
     "moments_within_limits": _ANYWHERE,
-    "start_objectives": TaskRules((fuzzifier, centers)),
+    "start_objectives": TaskRules((fuzzifier, centers, start_mass, differences)),
     "cluster_sums": _CLUSTERS,
     "cluster_variances": _CLUSTERS,
     "local_variances": _CLUSTERS,
@@ -116,12 +118,12 @@ TABLE: dict[str, TaskRules] = {
     "feature_extremes": _EXTREMES,
     "grid_counts": TaskRules((), (grid_cells,)),
     "label_products": _WEIGHTS,
-    "keep_teacher": TaskRules((effects, centers, rule_mass, link, all_rows), (columns,)),
+    "keep_teacher": TaskRules((effects, centers, rule_mass, link, all_rows, once, cells, differences), (columns,)),
     "feature_counts": _ANYWHERE,
-    "bend_sums": TaskRules((bin_edges,), (bins,)),
-    "split_sums": TaskRules((ramps, bin_edges), (bins,)),
-    "rule_sums": TaskRules((ramps,), (columns,)),
-    "measure_student": TaskRules((ramps, masses_alone)),
+    "bend_sums": TaskRules((bin_edges,), (bins, cells, differences)),
+    "split_sums": TaskRules((ramps, bin_edges), (bins, cells, differences)),
+    "rule_sums": TaskRules((ramps,), (columns, cells, differences)),
+    "measure_student": TaskRules((ramps, masses_alone, cells, differences)),
     "teacher_errors": _LEFT_OUT,
     "stage_errors": _LEFT_OUT,
     "rule_errors": _LEFT_OUT,
