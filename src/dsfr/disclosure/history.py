@@ -13,13 +13,16 @@ from dsfr.core.features.linguistic import ARRAYS, LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.scaling.affine import scale_features
 from dsfr.disclosure.differences import Binned, fewest_rows, thin_cells
+from dsfr.disclosure.function_rules import set_masses
 from dsfr.disclosure.refusal import OWN
-from dsfr.disclosure.rules import Request, numbered
+from dsfr.disclosure.rules import Request, numbered, too_light
 from dsfr.storage.bundles import Bundle, to_bytes
 from dsfr.training.tasks.messages import scaling_ranges
 
 ANSWERED = OWN + "answered"
 """Prefix of the questions that were answered; a number and the name of the array follow."""
+ROWS_FOR_A_DIFFERENCE = 400
+"""Own rows for each row that two questions about clusters differ by at least, until these are `Policy.min_mass`."""
 CLUSTER_TASKS = ("cluster_sums", "cluster_variances", "local_variances", "cluster_consensus")
 
 
@@ -95,18 +98,34 @@ def _digest(broadcast: Bundle) -> bytes:
 
 def differences(request: Request) -> str | None:
     """No answer differs from an earlier one of the fit by a few own rows alone."""
-    X, least = _rows(request), request.policy.min_mass
-    new, earlier = list(asked(request)), list[Array]()
-    for one in (one for one in new if "centers" in one):
-        weights, earlier = _weights(one, X), earlier or [_weights(old, X) for old in request.answered if "centers" in old]
-        found = min((fewest_rows(weights, before) for before in earlier), default=np.inf)
-        if not found >= least:
-            return _too_few(found, "clusters or rules", "min_mass", least)
-        earlier.append(weights)
+    X, new = _rows(request), list(asked(request))
+    for is_cluster in (False, True):
+        problem = _centers_problem(request, [one for one in new if _has_centers(one, is_cluster)], X, is_cluster)
+        if problem is not None:
+            return problem
     for one in (one for one in new if "first_terms" in one):
         problem = _bins_problem(request, one, X)
         if problem is not None:
             return problem
+    return None
+
+
+def _has_centers(question: Bundle, is_cluster: bool) -> bool:
+    return "centers" in question and ("fuzzifier" in question) == is_cluster
+
+
+def _centers_problem(request: Request, new: Sequence[Bundle], X: Array, is_cluster: bool) -> str | None:
+    """Clusters are compared with clusters, and rules with rules; also those of one question."""
+    least = request.policy.min_mass
+    if is_cluster:  # the last steps of honest clustering differ by single rows where an owner has few
+        least = min(least, len(X) / ROWS_FOR_A_DIFFERENCE)
+    earlier = [_weights(one, X) for one in request.answered if _has_centers(one, is_cluster)] if new else []
+    for one in new:
+        weights = _weights(one, X)
+        found = min((fewest_rows(weights, before) for before in earlier), default=np.inf)
+        if not found >= least:
+            return _too_few(found, "clusters" if is_cluster else "rules", "min_mass", least)
+        earlier.append(weights)
     return None
 
 
@@ -135,30 +154,43 @@ def _too_few(found: float, what: str, rule: str, least: float) -> str:
 
 
 def cells(request: Request) -> str | None:
-    """All values of a column that questions of the fit have used part the own rows into none, or not few."""
+    """All values of a column that bins and ramps of the fit end at part the own rows into none, or not few."""
     X, least = _rows(request), request.policy.min_split
-    used, new = _values(request.answered), _values(list(asked(request)))
+    used, new = _ends(request.answered), _ends(list(asked(request)))
     for j, ends in new.items():
-        together = np.union1d(ends, used.get(j, np.empty(0)))
+        together = _distinct(np.concatenate([ends, used.get(j, np.empty(0))]))
         for count in thin_cells(X[:, j], together, least):
-            return f"values of column {j} that part {count} of the own rows, with those of earlier questions of this " + (
-                f"fit, and min_split is {least}"
+            return (
+                f"values of column {j} that part {count} of the own rows, together with those of earlier questions of "
+                f"this fit, and min_split is {least}"
             )
     return None
 
 
-def _values(questions: Sequence[Bundle]) -> dict[int, Array]:
-    """Values of the grid that questions use, by column."""
+def _ends(questions: Sequence[Bundle]) -> dict[int, Array]:
+    """Values that bins and ramps end at, by column."""
     found: dict[int, list[Array]] = {}
     for one in questions:
         for name, array in one.items():
             if name.startswith("bins_"):
                 found.setdefault(int(name.removeprefix("bins_")), []).append(array)
-        for j in range(one["curve_knots"].shape[1] if "curve_knots" in one else 0):
-            found.setdefault(j, []).append(one["curve_knots"][:, j])
         for j, start, end in zip(*(one.get(name, ()) for name in ARRAYS[2:]), strict=True):
             found.setdefault(int(j), []).append(np.array([start, end]))
-    return {j: _distinct(np.concatenate(parts)) for j, parts in found.items()}
+    return {j: np.concatenate(parts) for j, parts in found.items()}
+
+
+def knots(request: Request) -> str | None:
+    """Fuzzy sets about all knots that curves of the fit have had hold enough own rows."""
+    new = [one["curve_knots"] for one in asked(request) if "curve_knots" in one]
+    if not new:
+        return None
+    together = np.concatenate([*new, *(one["curve_knots"] for one in request.answered if "curve_knots" in one)])
+    for j in range(together.shape[1]):
+        masses = set_masses(request, _distinct(together[:, j]), j)
+        problem = too_light(request.policy.min_mass, masses, f"set of column {j}, between all knots of this fit,")
+        if problem is not None:
+            return problem
+    return None
 
 
 def _distinct(values: Array) -> Array:

@@ -81,6 +81,7 @@ class ProtectedTask:
         budget = Budget(self.name, self.policy, rules.noise, kept)
         budget.check(masked=self.masked)
         REGISTRY[self.name].check_broadcast(broadcast, {"d": shard.n_features}, memory)
+        broadcast = broadcast if rules.tightened is None else rules.tightened(self.policy, broadcast)
         declared = Ranges(*(kept[name] for name in DECLARED)) if DECLARED[0] in kept else None
         shard = shard if rules.is_exact else within_tails(shard, kept)
         rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard

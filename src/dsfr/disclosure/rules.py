@@ -94,14 +94,11 @@ def cluster_mass(request: Request) -> str | None:
     return too_light(request.policy.min_mass, request.contribution["mass"], "cluster")
 
 
-def start_mass(request: Request) -> str | None:
-    """Start centers with a cluster of a few rows are not answered for, and they are not tried often."""
-    asked, least = float(request.broadcast["least"]), request.policy.min_mass
-    if asked < least:
-        return f"clusters with a mass of {asked:g}, and min_mass is {least:g}"
+def starts(request: Request) -> str | None:
+    """Start centers are not tried often: whether a cluster has few rows is an answer as well."""
     tried, most = sum("starts" in one for one in request.answered), request.policy.max_refusals
     if tried >= most:
-        return f"{tried} questions about start centers, and max_refusals is {most}: whether rows are few is an answer too"
+        return f"{tried} questions about start centers, and max_refusals is {most}"
     return None
 
 
@@ -127,6 +124,11 @@ def values(request: Request) -> str | None:
         f"{int(counts[column])} values in column {column}, the others missing, and min_split is {least}. Drop the "
         "column, or those values"
     )
+
+
+def not_below_mass(policy: Policy, broadcast: Bundle) -> Bundle:
+    """A question in which few rows of a cluster are no fewer than the owner's own rule says."""
+    return {**broadcast, "least": np.asarray(max(float(broadcast["least"]), policy.min_mass))}
 
 
 def _too_many(request: Request, number: int, what: str) -> str | None:
