@@ -4,16 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dsfr.core.distillation.knots import padded
-from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.link import Link
 from dsfr.disclosure import Policy, PolicyError
 from dsfr.disclosure import owner as owner_side
-from dsfr.disclosure.differences import Binned, effective_rows, fewest_rows
 from dsfr.disclosure.history import cells, differences, knots, once
 from dsfr.disclosure.table import TABLE
 from dsfr.training.ensemble.teacher import link_arrays

@@ -215,12 +215,13 @@ def _stated_labels(policy: Policy, shard: Any) -> int:
         )
     if shard.n_samples < policy.min_rows:
         raise PolicyError(
-            f"the fit is refused by policy rule 'rows': {shard.n_samples} own rows, and min_rows is {policy.min_rows}"
+            f"the fit is refused by policy rule 'rows': {shard.n_samples} own rows, and min_rows is {policy.min_rows}. "
+            "Leave this owner out, or give it more rows"
         )
     if 0 < shard.n_labeled < policy.min_labels:
         raise PolicyError(
             f"the fit is refused by policy rule 'labels': {shard.n_labeled} own labels, and min_labels is "
-            f"{policy.min_labels} (or none)"
+            f"{policy.min_labels} (or none). Label more rows, or take part without labels"
         )
     return int(shard.n_labeled) // policy.min_labels * policy.min_labels
 
