@@ -66,7 +66,7 @@ def begin_fit(sites, rounds, *more):
     fit, ends = sites.begin(*FIT, *more), time.monotonic() + 200.0
     while n_sent(sites) < before + rounds and time.monotonic() < ends and fit.poll() is None:
         time.sleep(0.05)
-    assert fit.poll() is None
+    assert fit.poll() is None, fit.communicate()
     return fit
 
 

@@ -1,8 +1,8 @@
 """How many own rows the difference of two sums is about, whatever a coordinator subtracts from what.
 
-Two questions can each be about many rows, and differ by one: bins that end at neighboring values, a center that is moved
-a little, a rule with one condition more. What is compared are the weights that rows have in the sums, as functions of
-the rows. A difference is about as many rows as its weights add up to, in units of the largest.
+Two questions can each be about many rows, and differ by one: bins that end at neighboring values, a center that is
+moved a little, a rule with one condition more. What is compared are the weights that rows have in the sums, as
+functions of the rows. A difference is about as many rows as its weights add up to, in units of the largest.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, IntArray
 
 NOTHING = 1e-12
 """Largest difference of weights that is none: rounding hides it."""
@@ -62,12 +63,12 @@ class Binned:
     def _along(self, other: Binned, x: Array, j: int, least: float) -> float:
         own, others = self.knots.get(j, np.empty(0)), other.knots.get(j, np.empty(0))
         ends = np.union1d(own, others)
-        place, n_cells = np.searchsorted(ends, x, side="right"), len(ends) + 1
+        place, n_cells = np.searchsorted(ends, x, side="right").astype(np.int64), len(ends) + 1
         parts = (self.weights - other.weights, self.weights, other.weights)
         totals, largest = np.array([_by_cell(np.abs(part), place, n_cells) for part in parts]).transpose(1, 0, 2)
         if (effective_rows(totals, largest) >= least).all():
             return np.inf  # the cell with the largest weight has enough, whatever the others add
-        here, there = _runs(np.searchsorted(ends, own), n_cells), _runs(np.searchsorted(ends, others), n_cells)
+        here, there = (_runs(np.searchsorted(ends, one).tolist(), n_cells) for one in (own, others))
         is_here, is_there = here[:, None], there[None]
         states = (is_here & is_there, is_here & ~is_there, ~is_here & is_there)
         total = sum((state @ of for state, of in zip(states, totals, strict=True)), np.zeros(1))
@@ -75,16 +76,16 @@ class Binned:
         return float(effective_rows(total, most).min())
 
 
-def _by_cell(values: Array, place: Array, n_cells: int) -> tuple[Array, Array]:
+def _by_cell(values: Array, place: IntArray, n_cells: int) -> tuple[Array, Array]:
     """Sum and largest of values in every cell."""
     largest = np.zeros(n_cells)
     np.maximum.at(largest, place, values)
-    return np.bincount(place, values, n_cells), largest
+    return np.bincount(place, values, n_cells).astype(np.float64), largest
 
 
-def _runs(ends: Array, n_cells: int) -> Array:
+def _runs(ends: list[int], n_cells: int) -> npt.NDArray[np.bool_]:
     """Which cells every run of adjacent bins holds; shape (runs, cells)."""
-    edges = [0, *(ends + 1).tolist(), n_cells]
+    edges = [0, *(end + 1 for end in ends), n_cells]
     runs = [(first, last) for place, first in enumerate(edges) for last in edges[place + 1 :]]
     return np.array([(np.arange(n_cells) >= first) & (np.arange(n_cells) < last) for first, last in runs])
 

@@ -197,7 +197,8 @@ def _distinct(values: Array) -> Array:
     """Ascending values, those that differ by rounding once."""
     ordered = np.unique(values)
     unit = max(float(np.abs(ordered).max(initial=0.0)), 1e-300)
-    return ordered[np.append(True, np.diff(ordered) > 1e-9 * unit)]
+    distinct: Array = ordered[np.append(True, np.diff(ordered) > 1e-9 * unit)]
+    return distinct
 
 
 def once(request: Request) -> str | None:
@@ -212,7 +213,8 @@ def once(request: Request) -> str | None:
 
 def _rows(request: Request) -> Array:
     parts = [X.astype(np.float64) for X, _ in request.shard.batches()]
-    return np.concatenate([np.empty((0, request.shard.n_features)), *parts])
+    rows: Array = np.concatenate([np.empty((0, request.shard.n_features)), *parts])
+    return rows
 
 
 def _weights(question: Bundle, X: Array) -> Array:
