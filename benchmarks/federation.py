@@ -5,6 +5,7 @@ The model is that of ``dsfr federation fit`` by default: short rules, under the 
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -38,7 +39,7 @@ def in_process(n_owners: int, *, masks: bool) -> None:
     ensemble = dsfr.Ensemble(max_weights_per_label=1 / 3)
     teacher = dsfr.AutoSFRRegressor(scaling=scaling, uncertainty=False, ensemble=ensemble)
     where = dsfr.InProcess(policy=dsfr.Policy(), masks=masks)
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), time.process_time()
     model = dsfr.RuleRegressor(teacher=teacher, engine=where, random_state=0).fit(X, y, agents=owners)
     show(
         "in-process",
@@ -47,6 +48,7 @@ def in_process(n_owners: int, *, masks: bool) -> None:
         time.perf_counter() - begun,
         model.ledger_.rounds,
         sum(entry.bytes_up for entry in model.ledger_.entries.values()),
+        cpu=time.process_time() - used,
     )
 
 
@@ -84,12 +86,21 @@ def rounds_of(entries: list[dict[str, object]]) -> tuple[int, int, float]:
     return len(sent), sum(int(str(entry["bytes"])) for entry in sent), float(np.median(gaps))
 
 
-def show(engine: str, n_owners: int, masks: bool, seconds: float, rounds: int, n_bytes: int, each: float = 0.0) -> None:
+def show(
+    engine: str,
+    n_owners: int,
+    masks: bool,
+    seconds: float,
+    rounds: int,
+    n_bytes: int,
+    each: float = 0.0,
+    cpu: float | None = None,
+) -> None:
     """Print one line."""
-    each = each or seconds / rounds
+    each, used = each or seconds / rounds, "-" if cpu is None else f"{cpu:.2f}"
     print(
-        f"{engine:<11} {n_owners:>6}  {'on' if masks else 'off':<5} {seconds:>8.2f} {rounds:>7} {1e3 * each:>9.1f} "
-        f"{n_bytes / 1e6:>9.2f}",
+        f"{engine:<11} {n_owners:>6}  {'on' if masks else 'off':<5} {seconds:>8.2f} {used:>7} {rounds:>7} "
+        f"{1e3 * each:>9.1f} {n_bytes / 1e6:>9.2f}",
         flush=True,
     )
 
@@ -97,14 +108,14 @@ def show(engine: str, n_owners: int, masks: bool, seconds: float, rounds: int, n
 def main() -> None:
     """Print the table."""
     print(f"{N_ROWS} rows and {N_LABELS} labels of each owner, 4 features; short rules under the default policy")
-    print("engine      owners  masks  seconds  rounds  ms/round  MB sent")
+    print("engine      owners  masks  seconds   CPU s  rounds  ms/round  MB sent")
     for n_owners in (5, 20):
         for masks in (False, True):
             in_process(n_owners, masks=masks)
     over_nvflare(5)
-    print(
-        "MB sent: by all owners. Seconds over NVFlare: from the command to the model, with the start and end of the job"
-    )
+    print(f"{os.getloadavg()[0]:.0f} processes were running on {os.cpu_count()} cores at the end: compare CPU seconds")
+    print("CPU s: of all owners and the coordinator in one process. MB sent: by all owners. Over NVFlare: seconds from")
+    print("the command to the model, with the start and end of the job; ms from one answer of an owner to its next")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def test_pooled_sums_give_labelled_rows_away_and_few_weights_hide_them():
 def test_a_coordinator_off_protocol_gets_rows_from_hard_clusters_and_a_policy_refuses():
     X, y = table(240, 30)
     shards = shards_of(X, y, 3)
-    hard = {"starts": np.zeros((8, 1, D)), "fuzzifier": scalar(1.0 + 1e-13)}
+    hard = {"starts": np.zeros((8, 1, D)), "fuzzifier": scalar(1.0 + 1e-13), "least": scalar(5.0)}
     centers = hard_clusters(1500, D)
     engine = open_engine(shards)
     engine.sum("start_objectives", hard)

@@ -14,7 +14,10 @@ from dsfr.disclosure.rules import Request
 from dsfr.disclosure.statements import Statement
 from dsfr.disclosure.table import TABLE
 from dsfr.engines import Absence, EngineError, Faults, InProcessEngine
+from dsfr.engines.checkpoint.engine import with_checkpoint
 from dsfr.training import TASKS, make_shards, train
+from dsfr.training.scaling.robust import agree_scaling
+from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.tasks.registry import REGISTRY
 from tests.tables import SumsAlone, make_settings, make_table
 
@@ -79,6 +82,18 @@ def test_each_refusal_names_rule_and_numbers(policy, match):
             engine_of(X, y, np.arange(len(y)) % 3, policy),
             make_settings(n_rules=2, solver="sums", fuzzifier=1.1, scaling=declared(X, y)),
         )
+
+
+@pytest.mark.parametrize("labels", [(8, 12, 7, 9, 5), (5, 0, 20, 14, 6)])
+def test_the_coordinator_counts_the_labels_that_owners_have_stated(labels, tmp_path):
+    """And not fewer: one more curve or rule may be allowed."""
+    X, full, _ = make_table(0, n_rows=300)
+    owners, places = np.arange(300) % 5, np.arange(300) // 5
+    y = np.where(places < np.array(labels)[owners], full, np.nan)
+    engine = checked(with_checkpoint(engine_of(X, y, owners, SMALL), tmp_path, {}, resume=True))
+    stated = sum(number // 5 * 5 for number in labels)
+    assert engine.stated_labels == stated
+    assert agree_scaling(engine, make_settings(scaling=declared(X, y))).stated_labels == stated
 
 
 @pytest.mark.parametrize("task", [name for name, rules in TABLE.items() if rules.refused])

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import dsfr
-from dsfr.federation.loopback import COORDINATOR, LEAD, Loopback, descendants
+from dsfr.federation.loopback import COORDINATOR, LEAD, Loopback
+from dsfr.federation.processes import descendants
 from tests.federation.owners import FEATURES, RANGES, table, write_tables
 
 pytest.importorskip("nvflare", reason="federations need NVFlare: pip install 'dsfr[federation]'")

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from dsfr import SFRRegressor
+from dsfr import Policy, SFRRegressor
 from dsfr.disclosure.owner import ADMIT, STATE
 from dsfr.disclosure.statements import Statement, pack_statements
 from dsfr.engines import EngineError, RefusedError
@@ -17,6 +17,7 @@ from dsfr.federation.journal import AuditJournal, JournalError
 from dsfr.federation.kits import used_by_one
 from dsfr.federation.messages import Message, sealed, unsealed
 from dsfr.federation.owner_site import OwnerSite, SiteConfiguration, plan_digest
+from dsfr.federation.plans import asked_plan, describe_plan
 from dsfr.federation.roster import Roster, fingerprint_of
 from dsfr.pipeline.options import FitOptions
 from dsfr.storage.bundles import from_bytes, to_bytes
@@ -217,6 +218,23 @@ def test_an_owner_agrees_first_and_to_this_fit_only(tmp_path):
     with pytest.raises(EngineError, match="has not agreed"):
         owner.answer(Message("next", 1, STATE, {}, plan_of(rules=2)).to_bytes())
     assert plan_digest(plan_of()) != plan_digest(plan_of(rules=2))
+
+
+def test_an_owner_sees_what_a_plan_makes_leave(tmp_path):
+    owners, _ = make_owners(tmp_path, standing_consent=False)
+    with pytest.raises(EngineError, match="has not agreed to this fit"):
+        owners["a"].answer(Message("run", 1, STATE, {}, plan_of()).to_bytes())
+    kit, name = owners["a"].journal.path.parent.parent, plan_digest(plan_of())
+    text = "\n".join(describe_plan(asked_plan(kit, name), Policy()))
+    assert "features (d = 3): a, b, c; target: y" in text
+    assert "at most 1000 rounds" in text
+    assert "cluster_sums: mass (k), total (k x d), objective" in text
+    assert "count_below" not in text  # it is refused
+    noisy = "\n".join(describe_plan(asked_plan(kit, name), Policy(epsilon=1.0)))
+    assert "clipped_moments" in noisy
+    assert "cluster_sums" not in noisy
+    with pytest.raises(ValueError, match=f"plan 'other' was not asked for here; asked for: {name}"):
+        asked_plan(kit, "other")
 
 
 def test_fits_are_counted_and_other_targets_and_columns_refused(tmp_path):

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import dsfr
-from dsfr.federation.loopback import descendants, free_port
+from dsfr.federation.loopback import free_port
+from dsfr.federation.processes import descendants
 from tests.documents import ROOT, blocks_of
 
 pytest.importorskip("nvflare", reason="federations need NVFlare: pip install 'dsfr[federation]'")

@@ -122,6 +122,19 @@ def agent(
 
 @federation.command()
 @KIT
+@click.argument("name")
+@click.option("--policy", "policy_file", type=FILE, help="Rules that are tighter than the defaults (TOML).")
+def plan(kit: Path, name: str, policy_file: Path | None) -> None:
+    """What a fit would make leave this site, before agreeing to it: tasks, arrays, sizes and most rounds."""
+    from dsfr.disclosure import Policy
+    from dsfr.federation.plans import asked_plan, describe_plan
+
+    for line in describe_plan(asked_plan(kit, name), Policy() if policy_file is None else Policy.read(policy_file)):
+        click.echo(line)
+
+
+@federation.command()
+@KIT
 @click.argument("plan")
 def consent(kit: Path, plan: str) -> None:
     """Agree to a fit that the journal shows as asked for."""

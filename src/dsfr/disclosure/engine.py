@@ -50,11 +50,17 @@ class ProtectedEngine(BaseEngine):
             raise EngineError(f"{self.n_agents - len(statements)} of {self.n_agents} owners have stated nothing")
         self._engine.sum(ADMIT, pack_statements(statements))
         self._round = 0
+        self._stated = sum(statement.labels for statement in statements)
 
     @property
     def only_sums(self) -> bool:
         """Sums alone leave the owners."""
         return True
+
+    @property
+    def stated_labels(self) -> int | None:
+        """Labels that owners with a policy have stated to each other."""
+        return self._stated if self._policy else None
 
     @property
     def own_agents(self) -> tuple[str, ...]:

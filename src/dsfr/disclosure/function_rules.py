@@ -63,13 +63,13 @@ def _knots(request: Request, found: Effects) -> str | None:
     for j in range(found.knots.shape[1]):
         problem = _off_grid(request, values[:, j], columns[j], j)
         if problem is None:
-            problem = too_light(request.policy.min_mass, _set_masses(request, values[:, j], j), f"set of column {j}")
+            problem = too_light(request.policy.min_mass, set_masses(request, values[:, j], j), f"set of column {j}")
         if problem is not None:
             return problem
     return None
 
 
-def _set_masses(request: Request, knots: Array, j: int) -> Array:
+def set_masses(request: Request, knots: Array, j: int) -> Array:
     """Sum of the memberships of the own rows in the triangular set of every knot that any row is in."""
     distinct = np.unique(knots)
     total = np.zeros(len(distinct))

@@ -11,13 +11,14 @@ import numpy as np
 from dsfr.core.scaling.affine import Ranges
 from dsfr.disclosure.budget import SPENT, Budget
 from dsfr.disclosure.function_rules import NO_RANGES
+from dsfr.disclosure.history import ANSWERED, answered, differences, with_question
 from dsfr.disclosure.masks import KEY_BYTES, mask, new_key, pair_secrets, public_key, question
 from dsfr.disclosure.policy import Policy
 from dsfr.disclosure.refusal import OWN, PolicyError
 from dsfr.disclosure.ring import LARGEST, PARTS, add, encode, to_parts
 from dsfr.disclosure.rules import DisclosureRule, Request
 from dsfr.disclosure.statements import Identity, Statement, run_of, unpack_statements
-from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE
+from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE, TaskRules
 from dsfr.disclosure.tails import DECLARED, TAILS, find_tails, within_tails
 from dsfr.engines import RefusedError, Task, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle
@@ -64,31 +65,35 @@ class ProtectedTask:
         kept = self._count_round(kept, broadcast)
         asked = {name: value for name, value in broadcast.items() if name != ROUND}
         kept |= self._declare(shard, rest, asked, kept)
-        rest, contribution = self._run(shard, rest, asked, kept)
-        kept |= self._spent(kept)
+        rest, contribution, found = self._run(shard, rest, asked, kept)
+        kept |= found | self._spent(kept)
         return {**rest, **kept}, self._mask(kept, asked, contribution) if self.masked else contribution
 
-    def _run(self, shard: Any, memory: Bundle, broadcast: Bundle, kept: Bundle) -> tuple[Bundle, Bundle]:
+    def _run(self, shard: Any, memory: Bundle, broadcast: Bundle, kept: Bundle) -> tuple[Bundle, Bundle, Bundle]:
+        """Memory of the task, its contribution, and what is kept of the question."""
         if self.masked and self.name in REGISTRY and REGISTRY[self.name].verb != "sum":
             raise PolicyError(f"task {self.name!r} is refused: it is no sum, and sums alone leave this owner")
         if self.policy is None:
-            return self.task(shard, memory, broadcast)
+            return *self.task(shard, memory, broadcast), {}
         rules = TABLE.get(self.name, NOT_LISTED)
         if rules.refused:
             raise PolicyError(f"task {self.name!r} is refused: {rules.refused}")
         budget = Budget(self.name, self.policy, rules.noise, kept)
         budget.check(masked=self.masked)
         REGISTRY[self.name].check_broadcast(broadcast, {"d": shard.n_features}, memory)
+        broadcast = broadcast if rules.tightened is None else rules.tightened(self.policy, broadcast)
         declared = Ranges(*(kept[name] for name in DECLARED)) if DECLARED[0] in kept else None
         shard = shard if rules.is_exact else within_tails(shard, kept)
         rows = shard.completed(memory) if REGISTRY[self.name].is_completed else shard
-        request = Request(self.policy, rows, memory, broadcast, int(kept[OWN + "labels"]), {}, declared)
+        labels, before = int(kept[OWN + "labels"]), answered(kept)
+        request = Request(self.policy, rows, memory, broadcast, labels, {}, declared, self.name, before)
         self._enforce((*EVERY_TASK, *rules.before), request)
         if declared is None and not rules.is_exact:  # sums over rows as they are, and later over moved ones
             raise PolicyError(f"task {self.name!r} is refused: {NO_RANGES}")
         after, contribution = self.task(shard, memory, broadcast)
         self._enforce(rules.after, replace(request, memory=after, contribution=contribution))
-        return after, budget.with_noise(contribution, shard.n_features)
+        answer = budget.with_noise(contribution, shard.n_features)
+        return after, answer, with_question(request) if _is_compared(rules) else {}
 
     def _declare(self, shard: Any, memory: Bundle, asked: Bundle, kept: Bundle) -> Bundle:
         """Ranges that hold until the end of the fit, and the limits that the own rows have on their grid."""
@@ -210,19 +215,25 @@ def _stated_labels(policy: Policy, shard: Any) -> int:
         )
     if shard.n_samples < policy.min_rows:
         raise PolicyError(
-            f"the fit is refused by policy rule 'rows': {shard.n_samples} own rows, and min_rows is {policy.min_rows}"
+            f"the fit is refused by policy rule 'rows': {shard.n_samples} own rows, and min_rows is {policy.min_rows}. "
+            "Leave this owner out, or give it more rows"
         )
     if 0 < shard.n_labeled < policy.min_labels:
         raise PolicyError(
             f"the fit is refused by policy rule 'labels': {shard.n_labeled} own labels, and min_labels is "
-            f"{policy.min_labels} (or none)"
+            f"{policy.min_labels} (or none). Label more rows, or take part without labels"
         )
     return int(shard.n_labeled) // policy.min_labels * policy.min_labels
 
 
+def _is_compared(rules: TaskRules) -> bool:
+    """Whether later questions are compared with those of a task."""
+    return differences in (*rules.before, *rules.after)
+
+
 def _declared(kept: Bundle) -> Bundle:
-    """Declared ranges and limits, which a fit that is resumed keeps."""
-    return {name: kept[name] for name in (*DECLARED, *TAILS) if name in kept}
+    """Declared ranges and limits, and what was answered, which a fit that is resumed keeps."""
+    return {name: array for name, array in kept.items() if name in (*DECLARED, *TAILS) or name.startswith(ANSWERED)}
 
 
 def _agreed_keys(private: bytes, statements: list[Statement]) -> Bundle:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -33,6 +33,9 @@ class Request:
     """Empty before the task has run."""
     declared: Ranges | None = None
     """Ranges of the features that the fit began with."""
+    task: str = ""
+    answered: Sequence[Bundle] = ()
+    """What was asked before in this fit, as `dsfr.disclosure.history` keeps it."""
 
 
 DisclosureRule: TypeAlias = Callable[[Request], str | None]
@@ -91,6 +94,14 @@ def cluster_mass(request: Request) -> str | None:
     return too_light(request.policy.min_mass, request.contribution["mass"], "cluster")
 
 
+def starts(request: Request) -> str | None:
+    """Start centers are not tried often: whether a cluster has few rows is an answer as well."""
+    tried, most = sum("starts" in one for one in request.answered), request.policy.max_refusals
+    if tried >= most:
+        return f"{tried} questions about start centers, and max_refusals is {most}"
+    return None
+
+
 def rule_mass(request: Request) -> str | None:
     """No rule covers a few rows alone."""
     for rules in _rule_bases(request.broadcast):
@@ -113,6 +124,11 @@ def values(request: Request) -> str | None:
         f"{int(counts[column])} values in column {column}, the others missing, and min_split is {least}. Drop the "
         "column, or those values"
     )
+
+
+def not_below_mass(policy: Policy, broadcast: Bundle) -> Bundle:
+    """A question in which few rows of a cluster are no fewer than the owner's own rule says."""
+    return {**broadcast, "least": np.asarray(max(float(broadcast["least"]), policy.min_mass))}
 
 
 def _too_many(request: Request, number: int, what: str) -> str | None:

@@ -18,17 +18,22 @@ from dsfr.disclosure.function_rules import (
     ranges,
     sample,
 )
+from dsfr.disclosure.history import cells, differences, knots, once
+from dsfr.disclosure.policy import Policy
 from dsfr.disclosure.rules import (
     DisclosureRule,
     centers,
     cluster_mass,
     fuzzifier,
+    not_below_mass,
     pairs,
     rule_mass,
+    starts,
     terms,
     values,
     weights,
 )
+from dsfr.storage.bundles import Bundle
 from dsfr.training.weights.clipped import moments_bound, statistics_bound
 
 EVERY_TASK = (ranges,)
@@ -54,6 +59,8 @@ class TaskRules:
     refused: str = ""
     noise: Noise | None = None
     """Noise of differential privacy: owners with an epsilon answer tasks that have it, and others answer the rest."""
+    tightened: Callable[[Policy, Bundle], Bundle] | None = None
+    """The question as the owner takes it, where its own rule is stricter than the coordinator's."""
     is_exact: bool = False
     """Whether it is about rows as they are, and not with their tails moved."""
 
@@ -62,9 +69,9 @@ def _refused(reason: str) -> TaskRules:
     return TaskRules(refused=reason)
 
 
-_CLUSTERS = TaskRules((fuzzifier, centers, all_rows), (cluster_mass,))
-_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass))
-_FUNCTIONS = TaskRules((effects, centers, rule_mass, sample))
+_CLUSTERS = TaskRules((fuzzifier, centers, all_rows), (cluster_mass, differences))
+_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass, knots, differences))
+_FUNCTIONS = TaskRules((effects, centers, rule_mass, sample, once, knots, differences))
 _LEFT_OUT = _refused("it needs leave-one-out errors, for which the pooled system is handed to every owner")
 _DUPLICATES = _refused("it counts single rows that repeat")
 _EXTREMES = _refused("it sends extremes of single rows: declare the ranges of features and target")
@@ -84,7 +91,7 @@ TABLE: dict[str, TaskRules] = {
     "agree": TaskRules(),
     "count_below": _ANYWHERE,
     "moments_within_limits": _ANYWHERE,
-    "start_objectives": TaskRules((fuzzifier, centers)),
+    "start_objectives": TaskRules((fuzzifier, centers, starts, differences), tightened=not_below_mass),
     "cluster_sums": _CLUSTERS,
     "cluster_variances": _CLUSTERS,
     "local_variances": _CLUSTERS,
@@ -116,12 +123,12 @@ TABLE: dict[str, TaskRules] = {
     "feature_extremes": _EXTREMES,
     "grid_counts": TaskRules((), (grid_cells,)),
     "label_products": _WEIGHTS,
-    "keep_teacher": TaskRules((effects, centers, rule_mass, link, all_rows), (columns,)),
+    "keep_teacher": TaskRules((effects, centers, rule_mass, link, all_rows, once, knots, differences), (columns,)),
     "feature_counts": _ANYWHERE,
-    "bend_sums": TaskRules((bin_edges,), (bins,)),
-    "split_sums": TaskRules((ramps, bin_edges), (bins,)),
-    "rule_sums": TaskRules((ramps,), (columns,)),
-    "measure_student": TaskRules((ramps, masses_alone)),
+    "bend_sums": TaskRules((bin_edges,), (bins, cells, differences)),
+    "split_sums": TaskRules((ramps, bin_edges), (bins, cells, differences)),
+    "rule_sums": TaskRules((ramps,), (columns, cells, differences)),
+    "measure_student": TaskRules((ramps, masses_alone, cells, differences)),
     "teacher_errors": _LEFT_OUT,
     "stage_errors": _LEFT_OUT,
     "rule_errors": _LEFT_OUT,

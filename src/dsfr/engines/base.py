@@ -87,6 +87,11 @@ class BaseEngine(ABC):
         return False
 
     @property
+    def stated_labels(self) -> int | None:
+        """Labels that agents have stated to each other, by which they limit weights; None if they have not."""
+        return None
+
+    @property
     def deterministic(self) -> bool:
         """Whether a round that runs again gives the same result; a checkpoint needs it."""
         return True

@@ -53,6 +53,10 @@ class Engine(Protocol):
         """Whether sums alone leave the agents: maxima and gathered contributions are refused."""
 
     @property
+    def stated_labels(self) -> int | None:
+        """Labels that agents have stated to each other, by which they limit weights; None if they have not."""
+
+    @property
     def ledger(self) -> Ledger:
         """Communication so far."""
 

@@ -15,6 +15,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from dsfr.federation.processes import stop_with_descendants
 from dsfr.storage.lock import FileLock
 
 MODULE = "dsfr.federation.nvflare_components"
@@ -175,6 +176,10 @@ def daemon_command(kit: Path) -> list[str]:
     return [*run, "--set", *settings]
 
 
+OUTCOME_SECONDS = "NVFLARE_CLIENT_OUTCOME_WAIT_TIMEOUT"
+"""How long a coordinator waits for owners that have left a fit after its last round; 900 s by default."""
+
+
 def run_daemon(kit: Path, see: Callable[[str], None] | None = None) -> int:
     """Run a kit's server or client until it ends or is interrupted; nothing of it stays behind.
 
@@ -183,9 +188,8 @@ def run_daemon(kit: Path, see: Callable[[str], None] | None = None) -> int:
     os.umask(0o077)
     lock = used_by_one(kit)
     shown: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if see else {}
-    process = subprocess.Popen(
-        daemon_command(kit), cwd=kit, start_new_session=True, text=True, errors="replace", **shown
-    )
+    settings: dict[str, Any] = {"cwd": kit, "env": {**os.environ, OUTCOME_SECONDS: "30"}, "start_new_session": True}
+    process = subprocess.Popen(daemon_command(kit), text=True, errors="replace", **settings, **shown)
     if see is not None:
         threading.Thread(target=_pass_on, args=(process.stdout, see), daemon=True).start()
     try:
@@ -193,7 +197,7 @@ def run_daemon(kit: Path, see: Callable[[str], None] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     finally:
-        stop_group(process)
+        stop_with_descendants(process)
         del lock
 
 
@@ -216,17 +220,3 @@ def used_by_one(kit: Path) -> FileLock:
     if not lock.acquired:
         raise ValueError(f"another process uses the kit {kit}: end it first, or make a kit for each")
     return lock
-
-
-def stop_group(process: subprocess.Popen[Any], seconds: float = 10.0) -> None:
-    """End a daemon and the processes of its jobs."""
-    import signal
-
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, sign)
-            process.wait(seconds)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dsfr.federation import kits
+from dsfr.federation.processes import descendants
 from dsfr.federation.roster import fingerprint_of
 
 COORDINATOR, LEAD = "localhost", "lead@trial.org"
@@ -139,21 +140,6 @@ def free_port() -> int:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         return int(free.getsockname()[1])
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes that a process has started, and those that they have; where the system tells (``/proc``)."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-    found, before = {pid}, set[int]()
-    while found != before:
-        before = set(found)
-        found |= {child for child, parent in parents.items() if parent in found}
-    return sorted(found - {pid})
 
 
 def _command(*arguments: str) -> list[str]:

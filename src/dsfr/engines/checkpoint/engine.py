@@ -93,6 +93,11 @@ class Checkpointed(BaseEngine):
         return self._engine.only_sums
 
     @property
+    def stated_labels(self) -> int | None:
+        """Labels that agents have stated to each other; None if they have not."""
+        return self._engine.stated_labels
+
+    @property
     def n_replayed(self) -> int:
         """Number of rounds that the journal answers."""
         return len(self._replayed)

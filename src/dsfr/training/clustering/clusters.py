@@ -14,7 +14,7 @@ from dsfr.core.features.takagi_sugeno import Rules, rule_widths
 from dsfr.core.relevance.slopes import effective_features
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.lbfgs import LBFGS
-from dsfr.engines import Engine, EngineError
+from dsfr.engines import Engine, EngineError, RefusedError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.clustering.cluster_sums import KEPT_WEIGHTING, KNOWN
 from dsfr.training.clustering.starts import drawn_start
@@ -188,12 +188,19 @@ def summed_centers(
 
     Over a share of the rows, if one is given.
 
-    Stops when a step would move no center by more than ``tol``.
+    Stops when a step would move no center by more than ``tol``. Agents may refuse sums that differ from earlier ones by
+    few of their rows, as those of the last steps can: the centers before are then as good as can be had.
     """
-    descent, present, filled = LBFGS(MEMORY, MAX_STEP), tuple[str, ...](), False
+    descent, present, filled, answered = LBFGS(MEMORY, MAX_STEP), tuple[str, ...](), False, None
     patience = Patience(engine, solver.rounds_to_wait)
     for round_number in range(1, solver.most_rounds + 1):
-        sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers} | ask_sample(sample)))
+        try:
+            sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers} | ask_sample(sample)))
+        except RefusedError:
+            if answered is None:
+                raise
+            return answered, True
+        answered = centers
         if engine.present != present:
             descent.restart()  # sums over others are of another objective
             present = engine.present

@@ -110,12 +110,12 @@ def measure_student(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
         W, L = strengths_and_lines(student, X)
         L, t, best = (L - mean) / scale, U[:, -1], W.argmax(axis=1)
         predictions = np.einsum("nk,nk->n", W, L)
-        alone = L[np.arange(len(L)), best]
+        # Few rows can be those where a rule is the strongest, so agents may refuse to sum over them.
+        alone = predictions if "masses_alone" in broadcast else L[np.arange(len(L)), best]
         overlap = 1.0 - W[np.arange(len(W)), best]
         squares = (t, t**2, (t - predictions) ** 2, (t - alone) ** 2, overlap)
         numbers += [part.sum() for part in squares]
         masses += W.sum(axis=0)
-        # Few rows can be those where a rule is the strongest, so agents may refuse to count them.
         strongest += W.sum(axis=0) if "masses_alone" in broadcast else np.bincount(best, minlength=k)
         outputs += np.einsum("nk,nk->k", W, L)
         if known is not None:
@@ -159,7 +159,7 @@ class Measured:
     distance: float
     """Mean squared distance to the teacher, in variances of the target."""
     strongest_distance: float
-    """The same if the strongest rule alone answers."""
+    """The same if the strongest rule alone answers; where sums alone leave the agents, the same."""
     shares: Array
     """Share of all strengths of every rule; (k,)."""
     coverage: Array

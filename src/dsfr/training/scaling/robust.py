@@ -119,7 +119,7 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False, samp
     if engine.only_sums:
         look = declared_look(engine, settings)
         population = look.population(engine.sum("agree", look.message()))
-        return replace(population, unstated=MOST_UNSTATED * engine.n_agents)
+        return replace(population, unstated=_unstated(engine, population))
     if not settings.scaling.is_robust:
         return replace(survey(engine, settings, log=log), sample=sample)
     look = first_look(engine, settings, log=log)
@@ -133,6 +133,12 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False, samp
     population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
     population = replace(population, limits=limits, farthest=farthest, target_limits=target)
     return replace(population, odd_target=odd, target_ends=ends, sample=sample)
+
+
+def _unstated(engine: Engine, population: Population) -> float:
+    """Labels that agents do not count when they limit weights by labels."""
+    stated = engine.stated_labels
+    return MOST_UNSTATED * engine.n_agents if stated is None else max(population.n_labeled - stated, 0.0)
 
 
 def _find_limits(engine: Engine, look: FirstLook, sample: Bundle) -> tuple[Ranges, Array, Array]:

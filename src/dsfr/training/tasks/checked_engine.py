@@ -63,6 +63,12 @@ class CheckedEngine:
         return bool(self._engine.only_sums)
 
     @property
+    def stated_labels(self) -> int | None:
+        """Labels that agents have stated to each other; None if they have not."""
+        stated: int | None = self._engine.stated_labels
+        return stated
+
+    @property
     def ledger(self) -> Ledger:
         """What has been sent so far."""
         ledger: Ledger = self._engine.ledger

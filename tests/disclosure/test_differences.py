@@ -1,0 +1,267 @@
+"""Attacks by several allowed questions whose answers differ by a few rows: owners remember what they have answered."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.link import Link
+from dsfr.disclosure import Policy, PolicyError
+from dsfr.disclosure import owner as owner_side
+from dsfr.disclosure.differences import Binned, effective_rows, fewest_rows
+from dsfr.disclosure.history import cells, differences, knots, once
+from dsfr.disclosure.table import TABLE
+from dsfr.training.ensemble.teacher import link_arrays
+from dsfr.training.tasks.messages import scalar
+from tests.disclosure.attacks import hits
+from tests.disclosure.test_attacks import (
+    RANGES,
+    D,
+    curves_of,
+    open_engine,
+    questions,
+    shards_of,
+    split_question,
+    student,
+    teach,
+)
+
+LONE = np.array([0.35, 0.123456789])
+"""The only row of all owners with a first feature from 0.2 to 0.45."""
+START = {"starts": np.zeros((8, 1, D)), "fuzzifier": scalar(1.05), "least": scalar(5.0)}
+TARGET = {"target_mean": scalar(0.0), "target_scale": scalar(1.0)}
+
+
+@pytest.fixture
+def shards():
+    """Three owners of 800 rows; one of them has the lone row."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (2400, D))
+    inside = (X[:, 0] > 0.2) & (X[:, 0] < 0.45)
+    X[inside, 0] -= 0.3
+    X[0] = LONE
+    y = np.where(np.arange(2400) % 4 == 0, X[:, 0] + X[:, 1], np.nan)
+    return shards_of(X, y, 3)
+
+
+@pytest.fixture(params=[False, True], ids=["without memory", "with memory"])
+def engine(request, shards, monkeypatch):
+    """Owners with the default policy; the first ones without the rules of this page."""
+    if not request.param:
+        monkeypatch.setattr(owner_side, "TABLE", {name: _forgetful(rules) for name, rules in TABLE.items()})
+    engine = open_engine(shards, Policy())
+    engine.remembers = request.param
+    return engine
+
+
+def _forgetful(rules):
+    remembering = (cells, differences, knots, once)
+    kept = ([rule for rule in part if rule not in remembering] for part in (rules.before, rules.after))
+    return replace(rules, before=tuple(next(kept)), after=tuple(next(kept)))
+
+
+def expect(engine, attack, rule):
+    """The lone row is found without memory, and refused by the rule with it."""
+    if engine.remembers:
+        with pytest.raises(PolicyError, match=rule):
+            attack(engine)
+    else:
+        assert hits(attack(engine)[None], LONE[None]) == 1
+
+
+def lone_row(difference):
+    """The features in a difference of products, of which the first are with the constant."""
+    return difference[1 : D + 1] / difference[0]
+
+
+def bins_at_neighboring_values(engine):
+    teach(engine)
+    below = [engine.sum("split_sums", split_question([end]))["bins"][0, 0, 0] for end in (0.3, 0.4)]
+    return lone_row(below[1] - below[0])
+
+
+def test_bins_that_end_at_neighboring_values(engine):
+    expect(
+        engine, bins_at_neighboring_values, r"'cells': values of column 0 that part 1 of the own rows.*min_split is 5"
+    )
+
+
+def rules_of_neighboring_ramps(engine):
+    teach(engine)
+    totals = []
+    for ramp in ((0.2, 0.3), (0.3, 0.4)):
+        summed = engine.sum("rule_sums", {**student(ramp), **RANGES, "line_features": np.arange(D)})
+        totals.append(summed["products"][: D + 1])
+    return lone_row(totals[1] - totals[0])
+
+
+def test_rules_of_neighboring_ramps(engine):
+    expect(engine, rules_of_neighboring_ramps, "'cells': values of column 0 that part 1 of the own rows")
+
+
+def steep_rules(middle):
+    """Two rules that part the rows at a value of the first feature."""
+    return Rules(np.array([[middle - 0.02, 0.0], [middle + 0.02, 0.0]]), np.array([[0.004, 50.0]] * 2))
+
+
+def teacher_that_sees_a_slice(engine):
+    """Two members, each of rules with many rows; their difference is not 0 on the lone row alone."""
+    ones = {"shares": np.full(2, 0.5), **TARGET, **RANGES, **link_arrays(Link(), 0.0, 1.0)}
+    for number, (middle, sign) in enumerate(((0.25, 2.0), (0.42, -2.0))):
+        ones |= {f"{name}_{number}": array for name, array in steep_rules(middle).arrays().items()}
+        ones[f"weights_{number}"] = np.array([0.0, 0.0, 0.0, sign, 0.0, 0.0])
+    products = engine.sum("keep_teacher", ones)["products"]
+    with_prediction = products[[D + 1, 2 * D + 2, 3 * D + 2]]  # of 1, and of each feature, with the prediction
+    return with_prediction[1:] / with_prediction[0]
+
+
+def test_two_members_of_one_teacher(engine):
+    expect(engine, teacher_that_sees_a_slice, r"'differences': rules that differ.* by 1 of the own rows.*min_mass is 5")
+
+
+def statistics_of_two_rule_bases(engine):
+    """Labelled rows: the lone one has a label."""
+    found = [engine.sum("statistics", questions(steep_rules(middle)))["feature_sum"] for middle in (0.25, 0.42)]
+    return lone_row((found[0] - found[1])[D + 1 :])
+
+
+def test_statistics_of_two_rule_bases(engine):
+    expect(engine, statistics_of_two_rule_bases, "'differences': rules that differ .* by 1 of the own rows")
+
+
+def clusters_about_moved_centers(engine):
+    """Pairs of clusters on both sides of a value of the first feature; the lower ones lose a row."""
+    engine.sum("start_objectives", START)
+    found = []
+    for middle in (0.27, 0.4):
+        centers = [(middle + side, strip) for side in (-0.8, 0.8) for strip in (-0.5, 0.5)]
+        sums = engine.sum("cluster_sums", {"centers": np.array(centers)})
+        found.append(np.column_stack([sums["mass"], sums["total"]])[:2].sum(axis=0))
+    return lone_row(found[1] - found[0])
+
+
+def test_clusters_about_moved_centers(engine):
+    if engine.remembers:
+        with pytest.raises(
+            PolicyError, match=r"'differences': clusters that differ .* by 1 of the own rows, and min_mass"
+        ):
+            clusters_about_moved_centers(engine)
+    else:  # memberships are not quite 0 or 1
+        np.testing.assert_allclose(clusters_about_moved_centers(engine), LONE, atol=0.03)
+
+
+def test_curves_with_knots_at_neighboring_values(shards):
+    engine = open_engine(shards, Policy())
+    one = curves_of(5, 3)
+    engine.sum("statistics", {**questions(one), **RANGES})
+    moved = replace(one, knots=one.knots + np.array([0.0, 0.0, 0.3, 0.0, 0.0])[:, None])
+    other = replace(one, knots=one.knots + np.array([0.0, 0.0, 0.4, 0.0, 0.0])[:, None])
+    engine.sum("statistics", {**questions(moved), **RANGES})
+    with pytest.raises(
+        PolicyError, match="'knots': a set of column 0, between all knots of this fit, with a mass of 3"
+    ):
+        engine.sum("statistics", {**questions(other), **RANGES})
+
+
+def member(weights):
+    rules = Rules(np.zeros((1, D)), np.ones((1, D)))
+    return {f"{name}_0": array for name, array in rules.arrays().items()} | {"weights_0": np.array(weights)}
+
+
+def test_two_teachers(shards):
+    """Sums of two predictions differ by whatever function a coordinator likes."""
+    engine = open_engine(shards, Policy())
+    teach(engine)
+    asked = {**RANGES, **TARGET, **member([1.0, 1.0, 0.0]), "shares": np.ones(1), **link_arrays(Link(), 0.0, 1.0)}
+    with pytest.raises(PolicyError, match="'once': another teacher than an earlier question of this fit: 1 is allowed"):
+        engine.sum("keep_teacher", asked)
+
+
+def test_two_samples_of_the_rows(shards):
+    engine = open_engine(shards, Policy())
+    asked = {**RANGES, **TARGET, **member([1.0, 1.0, 0.0]), "shares": np.ones(1)}
+    engine.sum("compare", {**asked, "sample": scalar(0.5)})
+    engine.sum("compare", {**asked, "sample": scalar(0.5)})
+    with pytest.raises(PolicyError, match="'once': another sample of the rows than an earlier question"):
+        engine.sum("compare", {**asked, "sample": scalar(0.501)})
+
+
+def test_start_centers_about_few_rows_tell_nothing_but_that_they_are_few(shards):
+    """In a corner; without the rule, objectives are the distances of a row or two to a center of their own."""
+    engine, found = open_engine(shards, Policy()), []
+    for corner in (1.9, 1.95):
+        starts = np.stack([np.array([[0.0, 0.0], [corner, corner]])] * 8)
+        found.append(engine.sum("start_objectives", {**START, "starts": starts, "least": scalar(0.0)})["objectives"])
+    np.testing.assert_array_equal(*found)
+
+
+def test_start_centers_are_not_tried_often(shards):
+    engine = open_engine(shards, Policy(max_refusals=2))
+    for place in (0.0, 0.1):
+        engine.sum("start_objectives", {**START, "starts": np.full((8, 1, D), place)})
+    with pytest.raises(PolicyError, match="'starts': 2 questions about start centers, and max_refusals is 2"):
+        engine.sum("start_objectives", {**START, "starts": np.full((8, 1, D), 0.2)})
+
+
+def test_the_strongest_rule_alone_is_not_summed_over(shards):
+    """A rule can be the strongest one on few rows, and a steep line would show these."""
+    engine = open_engine(shards, Policy())
+    teach(engine)
+    asked = {**TARGET, **student((-0.5, 0.0)), **RANGES, "masses_alone": scalar(1.0)}
+    found = engine.sum("measure_student", {**asked, "student_weights": np.array([0.0, 1e6, 0.0, 0.0, 0.0, 0.0])})
+    assert found["strongest_distance"] == found["distance"]
+
+
+def test_a_label_alone_in_a_rule_of_many_rows_is_not_protected():
+    """Not stopped, as docs/privacy.md says: rules have enough rows of every owner, and labels are counted in all."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1.0, 1.0, (1200, D))
+    y = np.where((np.arange(1200) % 20 == 0) & (X[:, 0] < 0.7), X[:, 0] + X[:, 1], np.nan)
+    X[1], y[1] = (0.9, 0.2), 5.0
+    found = open_engine(shards_of(X, y, 3), Policy()).sum("statistics", questions(steep_rules(0.8)))
+    assert hits(lone_row(found["feature_sum"][D + 1 :])[None], X[1:2]) == 1
+    assert abs(found["moment"][D + 1] / found["feature_sum"][D + 1] - 5.0) < 1e-6
+
+
+weights = st.builds(lambda seed, n: np.random.default_rng(seed).random(n), st.integers(0, 999), st.integers(20, 60))
+
+
+@given(weights, st.integers(0, 999))
+def test_a_difference_is_of_as_many_rows_as_have_another_weight(before, seed):
+    """Of equal size: that many rows; no other rows."""
+    rng = np.random.default_rng(seed)
+    rows = rng.choice(len(before), rng.integers(1, 10), replace=False)
+    after = before.copy()
+    after[rows] += 0.5
+    assert abs(fewest_rows(after[:, None], before[:, None]) - len(rows)) < 1e-6
+    assert fewest_rows(before[:, None], before[:, None]) == np.inf
+
+
+@given(st.integers(0, 999), st.integers(1, 4), st.integers(1, 4))
+def test_differences_of_bins_are_those_of_all_pairs_of_runs(seed, n_own, n_others):
+    """Against every pair of runs of bins, row by row."""
+    rng = np.random.default_rng(seed)
+    x, grid = rng.random((40, 1)), np.linspace(0.1, 0.9, 9)
+    own, others = (np.sort(rng.choice(grid, n, replace=False)) for n in (n_own, n_others))
+    first = rng.choice([0.0, 0.5, 1.0], 40)
+    second = first if seed % 2 else rng.choice([0.0, 0.5, 1.0], 40)
+    expected = np.inf
+    for low, high in runs(own):
+        for lower, higher in runs(others):
+            apart = np.abs(first * inside(x, low, high) - second * inside(x, lower, higher))
+            expected = min(expected, float(effective_rows(apart.sum(), apart.max())))
+    least = 1e9
+    found = Binned(first, {0: own}).fewest_rows(Binned(second, {0: others}), x, least)
+    assert found == pytest.approx(expected) or found == expected
+
+
+def runs(ends):
+    edges = [-np.inf, *ends, np.inf]
+    return [(low, high) for i, low in enumerate(edges) for high in edges[i + 1 :]]
+
+
+def inside(x, low, high):
+    return (x[:, 0] >= low) & (x[:, 0] < high)
