@@ -107,7 +107,7 @@ class _Search:
     def started(cls, system: LineSystem, rules: LineRules) -> _Search:
         """All terms that rules may have."""
         k, p = system.target.shape
-        inverse = np.linalg.inv(system.matrix)
+        inverse = np.linalg.inv(system.matrix).astype(np.float64)
         values = inverse @ system.target.ravel()
         terms = Terms(np.ones((k, p), dtype=np.bool_), np.zeros(p, dtype=np.bool_))
         search = cls(rules, terms, values, inverse, EQUAL * abs(float(values @ system.target.ravel())))
@@ -144,16 +144,16 @@ class _Search:
         for column, sign in self.rules.signs:
             signs[column] = sign
         while (wrong := self.lines() * signs).min() < 0.0:
-            rule, column = np.unravel_index(int(wrong.argmin()), wrong.shape)
-            self.leave_out([int(rule)], int(column))
+            rule, column = divmod(int(wrong.argmin()), wrong.shape[1])
+            self.leave_out([rule], column)
 
     def keep_to_most_terms(self) -> None:
         """Leave out terms of rules that have too many."""
         most = self.rules.max_terms
         while most is not None and (many := np.count_nonzero(self.terms.present[:, 1:], axis=1) > most).any():
             single = np.where(many[:, None], self._costs()[0], NEVER)
-            rule, column = np.unravel_index(int(np.flatnonzero(single <= single.min() + self.equal)[0]), single.shape)
-            self.leave_out([int(rule)], int(column))
+            rule, column = divmod(int(np.flatnonzero(single <= single.min() + self.equal)[0]), single.shape[1])
+            self.leave_out([rule], column)
 
     def leave_out(self, rules: Sequence[int], column: int) -> None:
         """Leave a term out of some rules that have it."""

@@ -15,7 +15,7 @@ from dsfr.core.arrays import Array, IntArray
 from dsfr.core.distillation.lines import LineRules, fit_lines, plain_prior
 from dsfr.core.distillation.rounding import power_below, rounded
 from dsfr.core.distillation.shorter import LineSystem, shorter_lines
-from dsfr.core.distillation.tree import Bounds, Tree, rules_of
+from dsfr.core.distillation.tree import INDICATED, Bounds, Tree, ramps_by_feature, rules_of
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.prediction.shared_slopes import n_terms
@@ -88,10 +88,12 @@ class Stage:
     """Expected increase of the error."""
     to_read: int
     """Conditions, terms of lines and constants; terms that are the same in all rules once."""
+    to_look_up: int = 0
+    """Numbers in the meanings of words: both ends of every ramp."""
 
     def expense(self, tolerance: float) -> float:
-        """Logarithm of the expected error, plus the tolerance for everything that there is to read."""
-        return float(np.log1p(self.price)) + tolerance * self.to_read
+        """Logarithm of the expected error, plus the tolerance for everything that there is to read or look up."""
+        return float(np.log1p(self.price)) + tolerance * (self.to_read + self.to_look_up)
 
 
 def stages_of(
@@ -100,15 +102,15 @@ def stages_of(
     """For every number of rules, the lines of the least expense; ``conditions`` are the numbers of these."""
     priors = _priors(tree, sums)
     found = []
-    for k, n_conditions in enumerate(conditions, start=1):
+    for k, words in enumerate(zip(conditions, map(_n_ends, tree.stages), strict=True), start=1):
         groups = tree.groups(k)
         merged = sums.merged(groups)
         system = _system(merged, [priors.get(tuple(group)) for group in groups], rules)
         shapes, lines = zip(*shorter_lines(system, rules), strict=True)
-        stages = [_stage(merged, own, n_conditions, error) for own in lines]
+        stages = [_stage(merged, own, words, error) for own in lines]
         best = cheapest(stages, tolerance)
         terms = next(terms for terms, stage in zip(shapes, stages, strict=True) if stage is best)
-        found.append(_stage(merged, system.solved(terms), n_conditions, error))
+        found.append(_stage(merged, system.solved(terms), words, error))
     return found
 
 
@@ -119,17 +121,23 @@ def _system(merged: JointSums, parents: Sequence[Array | None], rules: LineRules
     return LineSystem.of(sums, priors)
 
 
-def _stage(merged: JointSums, lines: Array, n_conditions: int, error: float) -> Stage:
-    distance = merged.distance(lines)
-    return Stage(lines, distance, price_of(distance, error), n_conditions + n_terms(lines) + len(lines))
+def _n_ends(stage: Sequence[Bounds]) -> int:
+    """Numbers that say what the words of the conditions mean; those of indicators need none."""
+    ramps = [ramp for found in ramps_by_feature(stage).values() for ramp in found]
+    return 2 * sum(ramp != INDICATED for ramp in ramps)
+
+
+def _stage(merged: JointSums, lines: Array, words: tuple[int, int], error: float) -> Stage:
+    """Lines with their price; ``words`` are the numbers of conditions, and of ends of ramps."""
+    (n_conditions, n_ends), distance = words, merged.distance(lines)
+    return Stage(lines, distance, price_of(distance, error), n_conditions + n_terms(lines) + len(lines), n_ends)
 
 
 def cheapest(stages: Sequence[Stage], tolerance: float) -> Stage:
     """The stage of the least expense; of equal ones, to rounding, that with less to read."""
     least = min(stage.expense(tolerance) for stage in stages)
-    return min(
-        (stage for stage in stages if stage.expense(tolerance) <= least + EQUAL), key=lambda stage: stage.to_read
-    )
+    equal = (stage for stage in stages if stage.expense(tolerance) <= least + EQUAL)
+    return min(equal, key=lambda stage: stage.to_read + stage.to_look_up)
 
 
 def _priors(tree: Tree, sums: JointSums) -> dict[tuple[int, ...], Array]:
