@@ -22,7 +22,7 @@ from dsfr import RuleRegressor
 from dsfr.core.explain.card import Card, term_names
 from dsfr.training.distillation.distill import StudentSettings, distill
 
-TOLERANCES = (0.0, 0.0005, 0.001, 0.002, 0.003, 0.006, 0.012, 0.024, None)
+TOLERANCES = (0.0, 0.001, 0.002, 0.006, 0.012, None)
 
 
 class Students(RuleRegressor):

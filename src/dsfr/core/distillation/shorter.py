@@ -139,7 +139,7 @@ class _Search:
         self.keep_signs()
 
     def keep_signs(self) -> None:
-        """Leave out slopes of the wrong sign, the worst first."""
+        """Leave out slopes of the wrong sign, the worst first; a step that saves several numbers may turn one."""
         signs = np.zeros(self.terms.present.shape[1])
         for column, sign in self.rules.signs:
             signs[column] = sign
@@ -154,6 +154,7 @@ class _Search:
             single = np.where(many[:, None], self._costs()[0], NEVER)
             rule, column = divmod(int(np.flatnonzero(single <= single.min() + self.equal)[0]), single.shape[1])
             self.leave_out([rule], column)
+            self.keep_signs()
 
     def leave_out(self, rules: Sequence[int], column: int) -> None:
         """Leave a term out of some rules that have it."""
@@ -187,7 +188,6 @@ class _Search:
         values = np.where(present, self.values.reshape(k, p), 0.0)
         own = np.diag(self.inverse).reshape(k, p)
         single = np.where(present, values**2 / np.where(present, own, 1.0), NEVER)
-        single[1:, same] = NEVER
         blocks = np.einsum("ajbj->jab", self.inverse.reshape(k, p, k, p)).copy()
         free = present & ~same
         blocks[~(free.T[:, :, None] & free.T[:, None, :])] = 0.0
