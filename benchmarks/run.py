@@ -46,8 +46,9 @@ NAMES = (
     "policies",
     "torture",
 )
-SUMMARIES = ("accuracy_design", "accuracy_judged", "readable_design", "readable_judged")
-"""Written from the scores of the benchmark of accuracy: `readable_*` with `python -m benchmarks.readable`."""
+SUMMARIES = ("accuracy_design", "accuracy_judged", "readable_design", "readable_judged", "trade_off")
+"""Written from the scores of the benchmark of accuracy: `readable_*` with `python -m benchmarks.readable`, and by
+`python -m benchmarks.trade_off`."""
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 

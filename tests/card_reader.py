@@ -6,7 +6,8 @@ import re
 import numpy as np
 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-NAME = r'(?:"(?:[^"\\]|\\.)*"|[^\W\d][\w. ]*?)'
+NAME_IN_QUOTES = r'"(?:[^"\\]|\\.)*"'
+NAME = rf"(?:{NAME_IN_QUOTES}|[^\W\d][\w. ]*?)"
 TERM = rf"(?:{NAME}|{NUMBER})"
 
 
@@ -42,6 +43,16 @@ def among(words, column):
     return (named != negated).astype(float)
 
 
+def terms_of(line, rows):
+    """Sum of the terms of a line, without its constant."""
+    total = 0.0
+    for sign, slope, name in re.findall(rf" ([+-]) ({NUMBER})\*({NAME})(?=,? [+-] |$)", line):
+        total = total + float(sign + slope) * rows[plain(name)]
+    for sign, size, name, level in re.findall(rf", ([+-]) ({NUMBER}) if ({NAME}) is ({TERM})(?=, [+-] |$)", line):
+        total = total + float(sign + size) * among(level, rows[plain(name)])
+    return total
+
+
 def predict(text, rows):
     """Predictions of the printed rules; ``rows`` maps names of columns to numbers, or to texts of levels."""
     categories = {plain(name) for name in re.findall(rf"^  ({NAME}) is one of .*$", text, re.MULTILINE)}
@@ -53,6 +64,7 @@ def predict(text, rows):
     limit = rf"^  ({NAME}) counts as ({NUMBER}) where it is lower, as ({NUMBER}) where it is higher$"
     for name, low, high in re.findall(limit, text, re.MULTILINE):
         rows[plain(name)] = np.clip(rows[plain(name)], float(low), float(high))
+    shared = re.search(r"^Shared part, the same in every rule\n  (.*)$", text, re.MULTILINE)
     total = 0.0
     for condition, line in re.findall(rf"^  (IF .*|ALWAYS)\n  THEN {NAME} = (.*)$", text, re.MULTILINE):
         strength, output = 1.0, float(re.match(NUMBER, line)[0])
@@ -64,10 +76,9 @@ def predict(text, rows):
                 strength = strength * among(words, column)
             else:
                 strength = strength * sum(degree(terms[plain(name), term], column) for term in alternatives(words))
-        for sign, slope, name in re.findall(rf" ([+-]) ({NUMBER})\*({NAME})(?=,? [+-] |$)", line):
-            output = output + float(sign + slope) * rows[plain(name)]
-        for sign, size, name, level in re.findall(rf", ([+-]) ({NUMBER}) if ({NAME}) is ({TERM})(?=, [+-] |$)", line):
-            output = output + float(sign + size) * among(level, rows[plain(name)])
+        output = output + terms_of(line, rows)
+        if re.search(r" \+ shared part(?=, [+-] |$)", re.sub(NAME_IN_QUOTES, "", line)):
+            output = output + terms_of(f", {shared[1]}", rows)
         total = total + strength * output
     held = re.search(rf"^  A result below ({NUMBER}) counts as \1, above ({NUMBER}) as \2$", text, re.MULTILINE)
     return np.clip(total, *map(float, held.groups())) if held else total

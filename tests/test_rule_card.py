@@ -1,5 +1,7 @@
 """The printed rules are the model: a reader that knows the text alone predicts the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -41,6 +43,8 @@ def random_card(seed, n_rules, feature_names, target="y", *, with_limits=True):
     rules = rules_of(random_tree(rng, n_rules, len(feature_names)), len(feature_names))
     k, d = rules.n_rules, rules.n_features
     weights = rng.normal(size=(k, d + 1)) * 10.0 ** rng.integers(-8, 8, (k, d + 1)) * (rng.random((k, d + 1)) < 0.7)
+    shared = np.flatnonzero(rng.random(d) < 0.3) + 1
+    weights[:, shared] = weights[0, shared]
     limits = Ranges(np.full(d, -6.25), np.full(d, 5.75)) if with_limits else None
     predictor = as_predictor(rules, weights.ravel(), np.full(k, 1.0 / k), limits)
     terms = tuple(map(tuple, term_names(rules, {}, ())))
@@ -55,6 +59,25 @@ def test_the_text_of_any_rules_predicts_what_they_predict(seed, n_rules, feature
     read = card_reader.predict(str(card), dict(zip(feature_names, X.T, strict=True))) + np.zeros(len(X))
     scale = np.abs(card.lines).max(initial=1.0)
     np.testing.assert_allclose(read, card.predictor.predict(X), rtol=1e-9, atol=1e-9 * scale)
+
+
+@given(seeds, st.integers(2, 9))
+def test_a_part_that_all_rules_share_is_printed_once(seed, n_rules):
+    card = random_card(seed, n_rules, ["a", "b", "c"])
+    weights = card.lines.copy()
+    weights[:, [1, 3]] = [2.5, -0.125]
+    weights[:, 2] = np.arange(len(card)) + 1.0
+    card = replace(card, predictor=replace(card.predictor, weights=weights.ravel()))
+    if len(card) == 1:
+        return
+    assert str(card).count("*a") == str(card).count("*c") == 1
+    assert "Shared part, the same in every rule\n  + 2.5*a - 0.125*c" in str(card)
+    assert str(card).count("+ shared part") == len(card)
+    assert card.complexity()["terms"] == 2 + len(card)
+    assert card.complexity()["shared_terms"] == 2
+    assert card.complexity()["terms_per_rule"] == 3
+    assert all("+ 2.5*a" in record["line"] for record in card.to_records())
+    assert "+ 2.5*a - 0.125*c" in card._repr_html_()
 
 
 @given(seeds, st.integers(1, 9))

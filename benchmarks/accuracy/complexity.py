@@ -65,7 +65,10 @@ def of_gp_gam(model: Any) -> Counts:
 
 
 def of_rules(model: Any) -> Counts:
-    """Ours: conditions of all rules, and terms of all lines, whose constants `complexity_` does not count."""
+    """Ours: conditions of all rules, and terms of all lines, whose constants `complexity_` does not count.
+
+    Terms that are the same in all rules are printed, and counted, once.
+    """
     found = model.complexity_
     return int(found["conditions"]), int(found["terms"] + found["rules"])
 

@@ -120,4 +120,20 @@ def intervals(rows: pd.DataFrame) -> Iterator[str]:
             for n in LEVELS
         )
         yield f"{method:<14}{labels:>7}" + "".join(cells)
+    for labels, part in scored.groupby("labels", sort=False):
+        if labels != "all":
+            shape = part.table.nunique(), part.draw.nunique()
+            lowest = ", ".join(f"{lowest_by_chance(int(labels), n / 100, *shape):.3f} ({n}%)" for n in LEVELS)
+            yield f"lowest table by chance alone, {labels} labels, {shape[0]} tables, {shape[1]} draws: {lowest}"
     yield ""
+
+
+def lowest_by_chance(n_labels: int, level: float, n_tables: int, n_draws: int) -> float:
+    """Median of the lowest mean coverage of so many tables, if errors on labels and on new rows are alike.
+
+    Half the width is the ``r = ceil(level (n + 1))``-th smallest of ``n`` errors. The share of new errors below it then
+    has a Beta distribution, with parameters ``r`` and ``n + 1 - r``, whatever the distribution of the errors is.
+    """
+    rank = min(int(np.ceil(level * (n_labels + 1) - 1e-9)), n_labels)
+    drawn = np.random.default_rng(0).beta(rank, n_labels + 1 - rank, (4000, n_tables, n_draws))
+    return float(np.median(drawn.mean(axis=2).min(axis=1)))

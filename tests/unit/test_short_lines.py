@@ -1,11 +1,15 @@
-"""Ever shorter lines: each is the best of its terms, and what is left out costs what it says."""
+"""Ever shorter lines: each is the best of its terms, and no other step saves a number at a lower cost."""
+
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.distillation.lines import LineRules, fit_lines, penalties, shorter_lines
+from dsfr.core.distillation.lines import LineRules, fit_lines
+from dsfr.core.distillation.shorter import LineSystem, shorter_lines
 from dsfr.core.distillation.student import Stage, cheapest
+from dsfr.core.prediction.shared_slopes import n_terms, shared_slopes
 
 seeds = st.integers(0, 10_000)
 
@@ -17,35 +21,79 @@ def sums_of(seed, p, n=60):
     return (U * rng.random(n)[:, None]).T @ U, rng.normal(size=p + 1)
 
 
-def objective(sums, prior, line):
-    diagonal = penalties(sums[0, 0], len(line), has_parent=True)
-    fitted = line @ sums[:-1, :-1] @ line - 2.0 * line @ sums[:-1, -1]
-    return fitted + diagonal @ (line - prior) ** 2
+def system_of(seed, k, p):
+    pairs = [sums_of(seed + rule, p) for rule in range(k)]
+    return [sums for sums, _ in pairs], [prior for _, prior in pairs], LineSystem.of(*zip(*pairs, strict=True))
 
 
-@given(seed=seeds, p=st.integers(1, 6), signed=st.booleans())
-def test_each_line_has_one_term_less_and_costs_what_it_says(seed, p, signed):
-    sums, prior = sums_of(seed, p)
-    signs = tuple((j, 1 if j % 2 else -1) for j in range(1, p + 1)) if signed else ()
-    path = shorter_lines(sums, prior, LineRules(signs=signs))
-    assert len(path) == p + 1
-    assert path[-1].n_terms == 0
-    for entry in path:
-        assert all(sign * entry.line[j] >= 0.0 for j, sign in signs)
-        paid = objective(sums, prior, entry.line) - objective(sums, prior, path[0].line)
-        np.testing.assert_allclose(entry.cost, paid, rtol=1e-6, atol=1e-6 * sums[0, 0])
-    assert (np.diff([entry.cost for entry in path]) >= 0.0).all()
-    if not signed:
-        np.testing.assert_allclose(path[0].line, fit_lines(sums, prior)[0], rtol=1e-6, atol=1e-9)
+def objective(system, lines):
+    values = lines.ravel()
+    return values @ system.matrix @ values - 2.0 * values @ system.target.ravel()
 
 
-@given(seed=seeds, most=st.integers(0, 4), without=st.integers(1, 5))
-def test_lines_keep_to_what_they_may_have(seed, most, without):
-    sums, prior = sums_of(seed, 5)
-    path = shorter_lines(sums, prior, LineRules(max_terms=most, without=(without,)))
+def n_numbers(terms):
+    return int(terms.present[:, ~terms.same].sum() + terms.same.sum())
+
+
+def possible_steps(terms):
+    """Terms after every step: a term out of one rule, out of all, or with one slope for all."""
+    k, p = terms.present.shape
+    for j in range(1, p):
+        rules = np.flatnonzero(terms.present[:, j]).tolist()
+        if len(rules):
+            yield terms.without(rules, j)
+        if not terms.same[j]:
+            yield from (terms.without([rule], j) for rule in rules)
+            if len(rules) == k > 1:
+                yield terms.with_same(j)
+
+
+@given(seed=seeds, k=st.integers(1, 3), p=st.integers(1, 4))
+def test_each_step_saves_numbers_at_the_least_cost_for_each(seed, k, p):
+    sums, priors, system = system_of(seed, k, p)
+    path = list(shorter_lines(system, LineRules()))
+    np.testing.assert_allclose(
+        path[0][1], [fit_lines(one, prior)[0] for one, prior in zip(sums, priors, strict=True)], rtol=1e-6, atol=1e-9
+    )
+    assert n_numbers(path[-1][0]) == k
+    for (terms, lines), (after, _) in pairwise(path):
+        np.testing.assert_allclose(lines, system.solved(terms), rtol=1e-6, atol=1e-8)
+        assert (lines[~terms.present] == 0.0).all()
+        assert (lines[:, terms.same] == lines[0, terms.same]).all()
+        least = objective(system, system.solved(terms))
+        rates = [
+            (objective(system, system.solved(step)) - least) / (n_numbers(terms) - n_numbers(step))
+            for step in possible_steps(terms)
+        ]
+        taken = (objective(system, system.solved(after)) - least) / (n_numbers(terms) - n_numbers(after))
+        assert taken <= min(rates) + 1e-6 * abs(least)
+
+
+@given(seed=seeds, k=st.integers(1, 3), most=st.integers(0, 4), without=st.integers(1, 5), signed=st.booleans())
+def test_lines_keep_to_what_they_may_have(seed, k, most, without, signed):
+    _, _, system = system_of(seed, k, 5)
+    signs = tuple((j, 1 if j % 2 else -1) for j in range(1, 6)) if signed else ()
+    path = list(shorter_lines(system, LineRules(max_terms=most, signs=signs, without=(without,))))
     assert path
-    assert max(entry.n_terms for entry in path) <= most
-    assert all(entry.line[without] == 0.0 for entry in path)
+    for terms, lines in path:
+        assert np.count_nonzero(lines[:, 1:], axis=1).max() <= most
+        assert not lines[:, without].any()
+        assert all((sign * lines[:, j] >= 0.0).all() for j, sign in signs)
+        assert all((sign * system.solved(terms)[:, j] >= -1e-9).all() for j, sign in signs)
+
+
+lines_of_rules = st.integers(1, 4).flatmap(
+    lambda k: st.lists(st.lists(st.sampled_from([0.0, 1.0, -2.5]), min_size=k, max_size=k), min_size=1, max_size=6)
+)
+
+
+@given(lines_of_rules)
+def test_what_all_rules_share_is_read_once_where_that_saves_two_numbers(columns):
+    lines = np.column_stack([np.ones(len(columns[0])), np.array(columns).T])
+    equal = [column for column in columns if column[0] != 0.0 and len(set(column)) == 1]
+    saved = len(equal) * (len(lines) - 1)
+    assert shared_slopes(lines).sum() == (len(equal) if saved >= 2 else 0)
+    assert n_terms(lines) == sum(np.count_nonzero(columns, axis=1)) - (saved if saved >= 2 else 0)
 
 
 prices = st.lists(st.tuples(st.floats(0.0, 2.0), st.integers(1, 60)), min_size=1, max_size=12)

@@ -41,8 +41,9 @@ class RuleRegressor(DistributedRegressor):
     max_terms : int, default=None
         Most features in the line of a rule; None: those that pay.
     tolerance : float, default=None
-        What a condition or a term must save of the expected error, as a part of it, to be worth reading. A larger one
-        makes shorter rules, 0 the most accurate ones. None: 0.15 over the number of labels, at most 0.004.
+        What a condition, a term or an end of a word must save of the expected error, as a part of it, to be worth
+        reading. A larger one makes shorter rules, 0 the most accurate ones. None: 0.15 over the number of labels, at
+        most 0.0075.
     edits : mapping, default=None
         Prescriptions by the name of a feature, each a mapping with any of ``condition`` (False: no rule has a condition
         on it), ``thresholds`` (pairs of numbers: where ramps between its terms start and end), ``slope`` ("+", "-" or
@@ -63,8 +64,8 @@ class RuleRegressor(DistributedRegressor):
     teacher_ : AutoSFRRegressor or SFRRegressor
         The trained teacher.
     complexity_ : dict
-        Rules, conditions, terms of lines, words and how distinguishable these are; coverage of the rules, overlap,
-        fidelity and price.
+        Rules, conditions, terms of lines (those that all rules share once), words and how distinguishable these are;
+        coverage of the rules, overlap, fidelity and price.
     curve_ : list of dict
         For every number of rules: distance to the teacher (mean square, in variances of the target), expected price,
         conditions and terms to read, and leave-one-out error on the labels.

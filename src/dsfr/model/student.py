@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.explain.card import Card, notes_of, term_names
+from dsfr.core.explain.card import Card, term_names
 from dsfr.core.explain.contributions import Contributions, parts_of_rules
+from dsfr.core.explain.student_notes import notes_of
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.model.target_notes import few_valued
 

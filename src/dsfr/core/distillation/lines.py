@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from dsfr.core.arrays import Array, IntArray
 
@@ -18,8 +17,6 @@ RIDGE = 0.01
 """Weight, per unit of a rule's mass, of the squared distance of slopes to those of the parent, in scaled units."""
 LEAST = 1e-9
 """The same for the constant, and for all lines without a parent: a column that is constant has slope 0."""
-EQUAL = 1e-9
-"""Difference of costs that count as equal, relative to what a line explains."""
 CONSTANT = 1e-9
 """A column whose variance within a rule is below this part of its mean square is constant there."""
 
@@ -92,71 +89,6 @@ def plain_prior(sums: Array, prior: Array, categories: Sequence[Sequence[tuple[i
             plain[0] += shift * half * means[j]
             plain[j] -= shift * half
     return plain
-
-
-@dataclass(frozen=True, slots=True)
-class ShorterLine:
-    """A line of a rule, and what its missing terms cost."""
-
-    line: Array
-    cost: float
-    """Increase of the penalised sum of squared distances since the line with all terms."""
-
-    @property
-    def n_terms(self) -> int:
-        """Number of features that it has."""
-        return int(np.count_nonzero(self.line[1:]))
-
-
-def shorter_lines(sums: Array, prior: Array | None, rules: LineRules) -> list[ShorterLine]:
-    """Lines of a rule with fewer and fewer terms, the cheapest left out first, down to the constant alone."""
-    gram, moment = sums[:-1, :-1], sums[:-1, -1]
-    p = len(gram)
-    diagonal = penalties(sums[0, 0], p, has_parent=prior is not None)
-    system = gram + np.diag(diagonal)
-    target = moment + diagonal * (np.zeros(p) if prior is None else prior)
-    active = [j for j in range(p) if j not in rules.without]
-    signs = dict(rules.signs)
-    found = [ShorterLine(_solve(system, target, active, signs), 0.0)]
-    while len(active) > 1:
-        costs = _costs(system, target, found[-1].line, active, signs)
-        # The first of equal ones, so that the order in which sums were added does not decide.
-        equal = min(costs) + EQUAL * abs(_objective(system, target, found[0].line))
-        place = next(place for place, cost in enumerate(costs) if cost <= equal)
-        del active[place + 1]
-        found.append(ShorterLine(_solve(system, target, active, signs), found[-1].cost + max(costs[place], 0.0)))
-    most = p if rules.max_terms is None else rules.max_terms
-    return [entry for entry in found if entry.n_terms <= most]
-
-
-def _costs(system: Array, target: Array, line: Array, active: list[int], signs: dict[int, int]) -> list[float]:
-    """Increase of the penalised squared distance if one term is left out and the others are fitted again."""
-    if any(line[j] == 0.0 for j in signs):  # at its bound: it is not determined by the system alone
-        least = _objective(system, target, line)
-        others = ([j for j in active if j != term] for term in active[1:])
-        return [_objective(system, target, _solve(system, target, kept, signs)) - least for kept in others]
-    inverse = np.linalg.inv(system[np.ix_(active, active)])
-    costs: list[float] = (line[active[1:]] ** 2 / np.diag(inverse)[1:]).tolist()
-    return costs
-
-
-def _objective(system: Array, target: Array, line: Array) -> float:
-    return float(line @ system @ line - 2.0 * target @ line)
-
-
-def _solve(system: Array, target: Array, active: list[int], signs: dict[int, int]) -> Array:
-    line = np.zeros(len(target))
-    part = system[np.ix_(active, active)]
-    bounded = [(i, signs[j]) for i, j in enumerate(active) if j in signs]
-    found = np.linalg.solve(part, target[active])
-    if any(sign * found[i] < 0.0 for i, sign in bounded):
-        low, high = np.full(len(active), -np.inf), np.full(len(active), np.inf)
-        for i, sign in bounded:
-            (low if sign > 0 else high)[i] = 0.0
-        factor = np.linalg.cholesky(part)
-        found = lsq_linear(factor.T, np.linalg.solve(factor, target[active]), (low, high), method="bvls").x
-    line[active] = found
-    return line
 
 
 def forward_selection(sums: Array, n_terms: int) -> IntArray:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.distillation.lines import LineRules, ShorterLine, fit_lines, plain_prior, shorter_lines
+from dsfr.core.distillation.lines import LineRules, fit_lines, plain_prior
 from dsfr.core.distillation.rounding import power_below, rounded
-from dsfr.core.distillation.tree import Bounds, Tree, rules_of
+from dsfr.core.distillation.shorter import LineSystem, shorter_lines
+from dsfr.core.distillation.tree import INDICATED, Bounds, Tree, ramps_by_feature, rules_of
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.shared_slopes import n_terms
 from dsfr.core.scaling.affine import Ranges
 
 ROUNDING_PRICE = 0.001
@@ -85,66 +87,57 @@ class Stage:
     price: float
     """Expected increase of the error."""
     to_read: int
-    """Conditions, terms of lines and constants."""
+    """Conditions, terms of lines and constants; terms that are the same in all rules once."""
+    to_look_up: int = 0
+    """Numbers in the meanings of words: both ends of every ramp."""
 
     def expense(self, tolerance: float) -> float:
-        """Logarithm of the expected error, plus the tolerance for everything that there is to read."""
-        return float(np.log1p(self.price)) + tolerance * self.to_read
+        """Logarithm of the expected error, plus the tolerance for everything that there is to read or look up."""
+        return float(np.log1p(self.price)) + tolerance * (self.to_read + self.to_look_up)
 
 
 def stages_of(
     tree: Tree, sums: JointSums, rules: LineRules, conditions: Sequence[int], error: float, tolerance: float
 ) -> list[Stage]:
     """For every number of rules, the lines of the least expense; ``conditions`` are the numbers of these."""
-    paths = _paths(tree, sums, rules)
+    priors = _priors(tree, sums)
     found = []
-    for k, n_conditions in enumerate(conditions, start=1):
-        merged, own = sums.merged(tree.groups(k)), [paths[tuple(group)] for group in tree.groups(k)]
-        stages = []
-        for lines in _ever_shorter(own):
-            distance, n_terms = merged.distance(lines), int(np.count_nonzero(lines[:, 1:]))
-            stages.append(Stage(lines, distance, price_of(distance, error), n_conditions + n_terms + k))
-        found.append(cheapest(stages, tolerance))
+    for k, words in enumerate(zip(conditions, map(_n_ends, tree.stages), strict=True), start=1):
+        groups = tree.groups(k)
+        merged = sums.merged(groups)
+        system = _system(merged, [priors.get(tuple(group)) for group in groups], rules)
+        shapes, lines = zip(*shorter_lines(system, rules), strict=True)
+        stages = [_stage(merged, own, words, error) for own in lines]
+        best = cheapest(stages, tolerance)
+        terms = next(terms for terms, stage in zip(shapes, stages, strict=True) if stage is best)
+        found.append(_stage(merged, system.solved(terms), words, error))
     return found
+
+
+def _system(merged: JointSums, parents: Sequence[Array | None], rules: LineRules) -> LineSystem:
+    sums = [merged.local(k) for k in range(len(parents))]
+    pairs = zip(sums, parents, strict=True)
+    priors = [None if line is None else plain_prior(local, line, rules.categories) for local, line in pairs]
+    return LineSystem.of(sums, priors)
+
+
+def _n_ends(stage: Sequence[Bounds]) -> int:
+    """Numbers that say what the words of the conditions mean; those of indicators need none."""
+    ramps = [ramp for found in ramps_by_feature(stage).values() for ramp in found]
+    return 2 * sum(ramp != INDICATED for ramp in ramps)
+
+
+def _stage(merged: JointSums, lines: Array, words: tuple[int, int], error: float) -> Stage:
+    """Lines with their price; ``words`` are the numbers of conditions, and of ends of ramps."""
+    (n_conditions, n_ends), distance = words, merged.distance(lines)
+    return Stage(lines, distance, price_of(distance, error), n_conditions + n_terms(lines) + len(lines), n_ends)
 
 
 def cheapest(stages: Sequence[Stage], tolerance: float) -> Stage:
     """The stage of the least expense; of equal ones, to rounding, that with less to read."""
     least = min(stage.expense(tolerance) for stage in stages)
-    return min(
-        (stage for stage in stages if stage.expense(tolerance) <= least + EQUAL), key=lambda stage: stage.to_read
-    )
-
-
-def _paths(tree: Tree, sums: JointSums, rules: LineRules) -> dict[tuple[int, ...], list[ShorterLine]]:
-    """Ever shorter lines of every rule of every stage, by the leaves that make up the rule."""
-    priors = _priors(tree, sums)
-    paths: dict[tuple[int, ...], list[ShorterLine]] = {}
-    for n_rules in range(1, len(tree.stages) + 1):
-        groups = tree.groups(n_rules)
-        merged = sums.merged(groups)
-        for k, group in enumerate(map(tuple, groups)):
-            if group not in paths:
-                local, parent = merged.local(k), priors.get(group)
-                prior = None if parent is None else plain_prior(local, parent, rules.categories)
-                paths[group] = shorter_lines(local, prior, rules)
-    return paths
-
-
-def _ever_shorter(paths: Sequence[Sequence[ShorterLine]]) -> Iterator[Array]:
-    """Lines of all rules, one of them shorter at every step: that for which it costs least; each of shape (k, p)."""
-    places = [0] * len(paths)
-    while True:
-        yield np.stack([path[place].line for path, place in zip(paths, places, strict=True)])
-        steps = [
-            (path[place + 1].cost - path[place].cost, k)
-            for k, (path, place) in enumerate(zip(paths, places, strict=True))
-            if place + 1 < len(path)
-        ]
-        if not steps:
-            return
-        equal = min(steps)[0] + EQUAL * max(path[-1].cost for path in paths)
-        places[next(k for step, k in steps if step <= equal)] += 1
+    equal = (stage for stage in stages if stage.expense(tolerance) <= least + EQUAL)
+    return min(equal, key=lambda stage: stage.to_read + stage.to_look_up)
 
 
 def _priors(tree: Tree, sums: JointSums) -> dict[tuple[int, ...], Array]:
@@ -182,7 +175,7 @@ def rounded_predictor(
 ) -> Predictor:
     """The rules in the units of the data, with as many digits as matter; rules of the same line become one."""
     n_features, shares = len(units.ranges.low), sums.masses / sums.masses.sum()
-    weights = [_rounded_line(sums.local(k), lines[k], columns, units, error) for k in range(len(lines))]
+    weights = list(_rounded_lines([sums.local(k) for k in range(len(lines))], lines, columns, units, error))
     conditions: list[Bounds] = list(stage)
     merged_shares = shares.tolist()
     while (pair := _same_line(conditions, weights)) is not None:
@@ -200,25 +193,45 @@ def as_predictor(basis: LinguisticRules, weights: Array, shares: Array, limits: 
     return Predictor(Ranges(-ones, ones), basis, weights, 0.0, 1.0, np.minimum(shares, 1.0), limits)
 
 
-def _rounded_line(local: Array, line: Array, columns: IntArray, units: Units, error: float) -> Array:
-    """Constant and slopes of one rule for all features, in the units of the data."""
-    mass = float(local[0, 0])
+def _rounded_lines(
+    sums: Sequence[Array], lines: Array, columns: IntArray, units: Units, error: float
+) -> Iterator[Array]:
+    """Constant and slopes of every rule for all features, in the units of the data."""
     middle, half = units.ranges.midpoints[columns], units.ranges.half_widths[columns]
-    means = local[0, 1:-1] / mass
-    spreads = half * np.sqrt(np.maximum(np.diag(local)[1:-1] / mass - means**2, 0.0))
-    n_terms = np.count_nonzero(line[1:]) + 1
-    step = np.sqrt(12.0 * ROUNDING_PRICE * error / n_terms) * units.target_scale
-    slopes = units.target_scale * line[1:] / half
-    kept = [
-        rounded(slope, power_below(step / spread)) if spread > 0.0 else 0.0
-        for slope, spread in zip(slopes.tolist(), spreads.tolist(), strict=True)
-    ]
-    # The line then passes through the mean of the teacher's predictions on the rows of the rule.
-    level = units.target_mean + units.target_scale * float(local[0, -1]) / mass
-    constant = rounded(level - float(np.asarray(kept) @ (middle + half * means)), power_below(step))
-    weights = np.zeros(1 + len(units.ranges.low))
-    weights[0], weights[1 + columns] = constant, kept
-    return weights
+    steps = [_step(line, units, error) for line in lines]
+    slopes = _rounded_slopes(sums, units.target_scale * lines[:, 1:] / half, half, steps)
+    for local, kept, step in zip(sums, slopes, steps, strict=True):
+        # The line then passes through the mean of the teacher's predictions on the rows of the rule.
+        level = units.target_mean + units.target_scale * float(local[0, -1] / local[0, 0])
+        means = middle + half * local[0, 1:-1] / local[0, 0]
+        weights = np.zeros(1 + len(units.ranges.low))
+        weights[0] = rounded(level - float(kept @ means), power_below(step))
+        weights[1 + columns] = kept
+        yield weights
+
+
+def _step(line: Array, units: Units, error: float) -> float:
+    """How far the rounding of one number may move predictions, about, in the units of the target."""
+    n_numbers = np.count_nonzero(line[1:]) + 1
+    return float(np.sqrt(12.0 * ROUNDING_PRICE * error / n_numbers)) * units.target_scale
+
+
+def _rounded_slopes(sums: Sequence[Array], slopes: Array, half: Array, steps: Sequence[float]) -> Array:
+    """Slopes with the digits that matter on the rows of their rules; those of all rules with the most; (k, u)."""
+    same, found = (slopes == slopes[0]).all(axis=0), np.zeros_like(slopes)
+    spreads = np.stack([half * _deviations(local) for local in sums])
+    for k, j in zip(*np.nonzero(slopes), strict=True):
+        rules = [i for i in (range(len(sums)) if same[j] else [k]) if spreads[i, j] > 0.0]
+        powers = [power_below(float(steps[i] / spreads[i, j])) for i in rules]
+        found[k, j] = rounded(float(slopes[k, j]), min(powers)) if powers else 0.0
+    return found
+
+
+def _deviations(local: Array) -> Array:
+    """Standard deviations of the columns of lines over the rows of a rule."""
+    means = local[0, 1:-1] / local[0, 0]
+    deviations: Array = np.sqrt(np.maximum(np.diag(local)[1:-1] / local[0, 0] - means**2, 0.0))
+    return deviations
 
 
 def _same_line(conditions: Sequence[Bounds], weights: Sequence[Array]) -> tuple[int, int, Bounds] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from dsfr.core.explain.words import Indicator, quoted, quoted_term, readable
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.shared_slopes import n_terms, shared_slopes
 
 TERMS = {
     1: ("any",),
@@ -24,6 +25,9 @@ TERMS = {
     5: ("very low", "low", "medium", "high", "very high"),
 }
 """Names of the terms of a feature by their number; of more terms: level 1, level 2 and so on."""
+SHARED = "shared part"
+SHARED_TITLE = f"{SHARED.capitalize()}, the same in every rule"
+"""How terms that all rules have are named, and the title above them."""
 
 
 def in_full(value: float) -> str:
@@ -38,15 +42,15 @@ def in_full(value: float) -> str:
 def term_names(rules: LinguisticRules, words: Mapping[int, Sequence[str]], binary: Sequence[int]) -> list[list[str]]:
     """Names of the terms of every feature: given ones, numbers of two-valued features, or the usual ones."""
     names = []
-    for j, n_terms in enumerate(rules.n_terms.tolist()):
+    for j, n_words in enumerate(rules.n_terms.tolist()):
         given = list(words.get(j, ()))
-        if len(given) == n_terms:
+        if len(given) == n_words:
             names.append(given)
-        elif j in binary and n_terms == 2:
+        elif j in binary and n_words == 2:
             names.append([in_full(value) for value in rules.ramps_of(j)[0]])
         else:
-            usual = TERMS.get(n_terms)
-            names.append(list(usual) if usual else [f"level {i + 1}" for i in range(n_terms)])
+            usual = TERMS.get(n_words)
+            names.append(list(usual) if usual else [f"level {i + 1}" for i in range(n_words)])
     return names
 
 
@@ -91,10 +95,11 @@ class Card:
         target = quoted(self.target_name)
         conditions = [self.condition(k).removeprefix("IF ") for k in range(len(self))]
         rows = [
-            RuleRow(k + 1, float(self.predictor.shares[k]), condition, f"{target} = {self.line_text(k)}")
+            RuleRow(k + 1, float(self.predictor.shares[k]), condition, f"{target} = {self.short_line(k)}")
             for k, condition in enumerate(conditions)
         ]
-        return rules_html(self.summary(), rows, [*self.notes, *self.meanings()])
+        shared = [f"{SHARED_TITLE}: {text}" for text in self.shared_part()]
+        return rules_html(self.summary(), rows, [*self.notes, *shared, *self.meanings()])
 
     def summary(self) -> str:
         """Number of rules, target and number of features."""
@@ -104,7 +109,8 @@ class Card:
     def __str__(self) -> str:
         parts = [self.introduction(), "\n".join(self.notes), self._section("Categories", self.categories())]
         parts.append(self._section("Words", self.meanings()))
-        parts += [self._section("Limits", self.limits()), *(self.rule_text(k) for k in range(len(self)))]
+        parts += [self._section("Limits", self.limits()), self._section(SHARED_TITLE, self.shared_part())]
+        parts += [self.rule_text(k) for k in range(len(self))]
         parts.append(self._section("Errors", self.errors()))
         return "\n\n".join(part for part in parts if part)
 
@@ -168,7 +174,7 @@ class Card:
         """One rule: conditions and line."""
         share, target = self.predictor.shares[rule], quoted(self.target_name)
         title = f"Rule {rule + 1} ({share:.0%} of the rows, {target} about {readable(self.outputs[rule])})"
-        return "\n".join([title, f"  {self.condition(rule)}", f"  THEN {target} = {self.line_text(rule)}"])
+        return "\n".join([title, f"  {self.condition(rule)}", f"  THEN {target} = {self.short_line(rule)}"])
 
     def condition(self, rule: int) -> str:
         """The conditions of a rule."""
@@ -192,13 +198,26 @@ class Card:
         return found
 
     def line_text(self, rule: int) -> str:
-        """The line of a rule: its constant and the terms that it has, those of categories last."""
-        terms = self.line_terms(rule).values()
-        constant = in_full(float(self.lines[rule, 0]))
-        return "".join([constant, *(f"{',' if ' if ' in term else ''} {term}" for term in terms)])
+        """The whole line of a rule: its constant and the terms that it has, those of categories last."""
+        return _sum_text([in_full(float(self.lines[rule, 0])), *self.line_terms(rule).values()])
+
+    def short_line(self, rule: int) -> str:
+        """The line of a rule as it is printed: the part that all rules share is named."""
+        shared = shared_slopes(self.lines)[1:]
+        own = [(j, term) for j, term in self.line_terms(rule).items() if not shared[j]]
+        plain = [term for j, term in own if j not in self.indicators]
+        named = [f"+ {SHARED}"] if shared.any() else []
+        levels = [term for j, term in own if j in self.indicators]
+        return _sum_text([in_full(float(self.lines[rule, 0])), *plain, *named, *levels])
+
+    def shared_part(self) -> list[str]:
+        """The terms that are the same in every rule, as one text; nothing if there are none, or too few to name."""
+        shared = shared_slopes(self.lines)[1:]
+        terms = [term for j, term in self.line_terms(0).items() if shared[j]]
+        return [_sum_text(terms)] if terms else []
 
     def line_terms(self, rule: int) -> dict[int, str]:
-        """Signed terms of the line of a rule, by feature, those of categories last."""
+        """Signed terms of the whole line of a rule, by feature, those of categories last."""
         kept = [(j, slope) for j, slope in enumerate(self.lines[rule, 1:].tolist()) if slope != 0.0]
         return {j: self._term(j, slope) for j, slope in sorted(kept, key=lambda entry: entry[0] in self.indicators)}
 
@@ -223,7 +242,7 @@ class Card:
         ]
 
     def complexity(self) -> dict[str, float]:
-        """What there is to read: rules, conditions, terms of lines, and words."""
+        """What there is to read: rules, conditions, terms of lines (of the shared part once), and words."""
         conditions = [len({text for _, _, text in self.clauses(k)}) for k in range(len(self))]
         terms = np.count_nonzero(self.lines[:, 1:], axis=1)
         words = [len(names) for j, names in enumerate(self.terms) if self.rules.ramps_of(j)]
@@ -231,7 +250,8 @@ class Card:
             "rules": len(self),
             "conditions": sum(conditions),
             "conditions_per_rule": sum(conditions) / len(self),
-            "terms": int(terms.sum()),
+            "terms": n_terms(self.lines),
+            "shared_terms": int(np.count_nonzero(shared_slopes(self.lines))),
             "terms_per_rule": float(terms.mean()),
             "words": sum(words),
             "words_per_feature": sum(words) / len(words) if words else 0.0,
@@ -257,6 +277,11 @@ class Card:
         return "\n".join([title, *(f"  {line}" for line in lines)]) if lines else ""
 
 
+def _sum_text(parts: Sequence[str]) -> str:
+    """Terms of a sum one after the other, those of categories after a comma."""
+    return "".join(f"{',' if ' if ' in part else ''} {part}" for part in parts).removeprefix(",").removeprefix(" ")
+
+
 def _meaning(below: tuple[float, float] | None, above: tuple[float, float] | None) -> str:
     if below is None and above is not None:
         return f"below {in_full(above[0])} fully, above {in_full(above[1])} not at all"
@@ -265,42 +290,3 @@ def _meaning(below: tuple[float, float] | None, above: tuple[float, float] | Non
         return f"above {in_full(below[1])} fully, below {in_full(below[0])} not at all"
     full = f"from {in_full(below[1])} to {in_full(above[0])} fully"
     return f"{full}, below {in_full(below[0])} or above {in_full(above[1])} not at all"
-
-
-def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
-    """Sentences about a student, from the record of its training."""
-    if not record:
-        return
-    base = f"the average of {record['teacher_members']} models with {record['teacher_weights']:,} weights"
-    if record["teacher_members"] == 1:
-        base = f"a model with {record['teacher_weights']:,} weights"
-    if not record["is_signal"]:
-        yield (
-            f"The labels carry no signal: the leave-one-out error of {base} is not below that of the mean. The "
-            "prediction is the mean of the labels."
-        )
-        return
-    rules = "One rule" if n_rules == 1 else f"{n_rules} rules"
-    if record["teacher_error"] is None:
-        yield f"{rules} explain {record['fidelity']:.1%} of how {base} varies over the rows."
-        return
-    yield (
-        f"Price of readability: {rules.lower() if n_rules == 1 else rules} with {record['price']:.1%} more error than "
-        f"{base} (expected from the distance between both); answering with the strongest rule alone: "
-        f"{record['strongest_price']:.1%}."
-    )
-    yield from _dearer(record)
-
-
-def _dearer(record: Mapping[str, Any]) -> Iterator[str]:
-    """If the price is high, how many rules a lower one takes."""
-    high = 0.05
-    if record["price"] <= high:
-        return
-    enough = [entry for entry in record["curve"] if entry["price"] <= high]
-    if enough:
-        argument = "max_rules" if enough[0]["n_rules"] > record["max_rules"] else "a lower tolerance"
-        yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: {argument} allows them."
-    elif record["curve"]:
-        last = record["curve"][-1]
-        yield f"Even {last['n_rules']:.0f} rules would cost {last['price']:.1%}: use the average where accuracy counts."

@@ -42,7 +42,7 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-LABELS_TOLERANCE, MOST_TOLERANCE = 0.15, 0.004
+LABELS_TOLERANCE, MOST_TOLERANCE = 0.15, 0.0075
 """What a thing to read must save of the expected error: this part over the number of labels, but not more than that."""
 HIGH_PRICE = 0.05
 """Price above which it is said how many rules a lower one would take."""
@@ -52,6 +52,11 @@ DISTANCE_SHARE = 0.5
 """Part of the squared distance to the teacher that adds to the errors on new rows.
 
 The rest is what the teacher makes of noise and a student leaves out. Chosen on the design tables of benchmarks/tables.
+"""
+CAUTION = 1.0
+"""Labels that speak for the deviation of the target when errors are averaged: small ones may be chance.
+
+As in the teacher's intervals, with fewer labels: the student's errors are enlarged already. Chosen on design tables.
 """
 USUAL_ERROR = 0.25
 """Mean squared error of a teacher whose leave-one-out error is not known, in variances of its predictions."""
@@ -273,7 +278,8 @@ def _scores(
         return None
     n = lesson.left_out.n_labeled
     further = price_of(DISTANCE_SHARE * found.distance, lesson.error)
-    factor = training.optimism * (1.0 + further) if is_signal else n / max(n - 1.0, 1.0)
+    caution = lesson.error ** (-0.5 * CAUTION / (n + CAUTION))
+    factor = training.optimism * (1.0 + further) * caution if is_signal else n / max(n - 1.0, 1.0)
     errors = Errors(n, factor, is_signal)
     density = training.mixture.density
     return calibrate_student(lesson.engine, predictor, lesson.target, found.deviations, density, errors)

@@ -1,0 +1,202 @@
+"""Lines of all rules with ever fewer numbers: a term leaves one rule or all of them, or has one slope for all rules.
+
+Every step is the one that costs least for each number that it saves. Costs are increases of the penalised weighted
+squared distance, summed over the rules, if all other coefficients are fitted again. They follow from the inverse of the
+matrix of the least-squares problem, which is kept under the equations that the steps impose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import block_diag
+
+from dsfr.core.arrays import Array
+from dsfr.core.distillation.lines import LineRules, penalties
+
+EQUAL = 1e-9
+"""Difference of costs that count as equal, relative to what lines explain."""
+NEVER = np.inf
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Which coefficients lines have."""
+
+    present: Flags
+    """Shape (k, p); the constants always."""
+    same: Flags
+    """Columns with one slope for all rules; (p,)."""
+
+    def without(self, rules: Sequence[int], column: int) -> Terms:
+        """Without a term, in some of the rules; in all if it has one slope for all."""
+        present, same = self.present.copy(), self.same.copy()
+        present[slice(None) if same[column] else list(rules), column] = False
+        same[column] = False
+        return Terms(present, same)
+
+    def with_same(self, column: int) -> Terms:
+        """With one slope for all rules."""
+        same = self.same.copy()
+        same[column] = True
+        return Terms(self.present, same)
+
+    def expansion(self) -> Array:
+        """How the numbers that remain give the coefficients of all rules; shape (k p, numbers)."""
+        k, p = self.present.shape
+        alone = np.eye(k * p)[:, (self.present & ~self.same).ravel()]
+        return np.column_stack([alone, np.tile(np.eye(p), (k, 1))[:, self.same]])
+
+
+@dataclass(frozen=True, slots=True)
+class LineSystem:
+    """The least-squares problem of the lines of all rules."""
+
+    matrix: Array
+    """Shape (k p, k p), a block for every rule."""
+    target: Array
+    """Shape (k, p)."""
+
+    @classmethod
+    def of(cls, sums: Sequence[Array], priors: Sequence[Array | None]) -> LineSystem:
+        """From the sums of every rule, and the lines of their parents."""
+        blocks, targets = [], []
+        for local, prior in zip(sums, priors, strict=True):
+            diagonal = penalties(local[0, 0], len(local) - 1, has_parent=prior is not None)
+            blocks.append(local[:-1, :-1] + np.diag(diagonal))
+            targets.append(local[:-1, -1] + (0.0 if prior is None else diagonal * prior))
+        return cls(np.asarray(block_diag(*blocks)), np.stack(targets))
+
+    def solved(self, terms: Terms) -> Array:
+        """The best lines that have these terms; shape (k, p)."""
+        E = terms.expansion()
+        found = np.linalg.solve(E.T @ self.matrix @ E, E.T @ self.target.ravel())
+        lines: Array = (E @ found).reshape(self.target.shape)
+        return lines
+
+
+def shorter_lines(system: LineSystem, rules: LineRules) -> Iterator[tuple[Terms, Array]]:
+    """Terms and lines of ever fewer numbers, down to the constants alone; the lines to rounding."""
+    search = _Search.started(system, rules)
+    while True:
+        yield search.terms, search.lines()
+        if not search.terms.present[:, 1:].any():
+            return
+        search.step()
+
+
+@dataclass(slots=True)
+class _Search:
+    """Lines under the equations of all steps so far."""
+
+    rules: LineRules
+    terms: Terms
+    values: Array
+    """Coefficients; (k p,)."""
+    inverse: Array
+    """Of the matrix, where the equations hold; shape (k p, k p)."""
+    equal: float
+    """Difference of costs that count as equal."""
+
+    @classmethod
+    def started(cls, system: LineSystem, rules: LineRules) -> _Search:
+        """All terms that rules may have."""
+        k, p = system.target.shape
+        inverse = np.linalg.inv(system.matrix).astype(np.float64)
+        values = inverse @ system.target.ravel()
+        terms = Terms(np.ones((k, p), dtype=np.bool_), np.zeros(p, dtype=np.bool_))
+        search = cls(rules, terms, values, inverse, EQUAL * abs(float(values @ system.target.ravel())))
+        for column in rules.without:
+            search.leave_out(range(k), column)
+        search.keep_signs()
+        search.keep_to_most_terms()
+        return search
+
+    def lines(self) -> Array:
+        """Shape (k, p)."""
+        lines = np.where(self.terms.present, self.values.reshape(self.terms.present.shape), 0.0)
+        lines[:, self.terms.same] = lines[0, self.terms.same]
+        return lines
+
+    def step(self) -> None:
+        """Save the numbers that cost least each."""
+        single, tied, everywhere = self._costs()
+        k, p = single.shape
+        costs = np.concatenate([everywhere, tied, single.ravel()])
+        # The first of equal ones, so that the order in which sums were added does not decide.
+        place = int(np.flatnonzero(costs <= costs.min() + self.equal)[0])
+        if place < p:
+            self.leave_out(range(k), place)
+        elif place < 2 * p:
+            self._tie(place - p)
+        else:
+            self.leave_out([(place - 2 * p) // p], place % p)
+        self.keep_signs()
+
+    def keep_signs(self) -> None:
+        """Leave out slopes of the wrong sign, the worst first; a step that saves several numbers may turn one."""
+        signs = np.zeros(self.terms.present.shape[1])
+        for column, sign in self.rules.signs:
+            signs[column] = sign
+        while (wrong := self.lines() * signs).min() < 0.0:
+            rule, column = divmod(int(wrong.argmin()), wrong.shape[1])
+            self.leave_out([rule], column)
+
+    def keep_to_most_terms(self) -> None:
+        """Leave out terms of rules that have too many."""
+        most = self.rules.max_terms
+        while most is not None and (many := np.count_nonzero(self.terms.present[:, 1:], axis=1) > most).any():
+            single = np.where(many[:, None], self._costs()[0], NEVER)
+            rule, column = divmod(int(np.flatnonzero(single <= single.min() + self.equal)[0]), single.shape[1])
+            self.leave_out([rule], column)
+            self.keep_signs()
+
+    def leave_out(self, rules: Sequence[int], column: int) -> None:
+        """Leave a term out of some rules that have it."""
+        k, p = self.terms.present.shape
+        held = [0] if self.terms.same[column] else [rule for rule in rules if self.terms.present[rule, column]]
+        equations = np.zeros((len(held), k * p))
+        equations[np.arange(len(held)), [rule * p + column for rule in held]] = 1.0
+        self._impose(equations)
+        self.terms = self.terms.without(rules, column)
+
+    def _tie(self, column: int) -> None:
+        k, p = self.terms.present.shape
+        equations = np.zeros((k - 1, k, p))
+        equations[:, 0, column] = 1.0
+        equations[np.arange(k - 1), np.arange(1, k), column] = -1.0
+        self._impose(equations.reshape(k - 1, -1))
+        self.terms = self.terms.with_same(column)
+
+    def _impose(self, equations: Array) -> None:
+        """Best coefficients, and the inverse, under further equations whose left sides are to be 0."""
+        moved = self.inverse @ equations.T
+        shares = np.linalg.solve(equations @ moved, moved.T)
+        self.values = self.values - shares.T @ (equations @ self.values)
+        self.inverse = self.inverse - moved @ shares
+
+    def _costs(self) -> tuple[Array, Array, Array]:
+        """Costs of every number saved: by a term of one rule (k, p), by one slope for all rules, by none (p,)."""
+        present, same = self.terms.present.copy(), self.terms.same
+        present[:, 0] = False
+        k, p = present.shape
+        values = np.where(present, self.values.reshape(k, p), 0.0)
+        own = np.diag(self.inverse).reshape(k, p)
+        single = np.where(present, values**2 / np.where(present, own, 1.0), NEVER)
+        blocks = np.einsum("ajbj->jab", self.inverse.reshape(k, p, k, p)).copy()
+        free = present & ~same
+        blocks[~(free.T[:, :, None] & free.T[:, None, :])] = 0.0
+        blocks += np.eye(k) * ~free.T[:, :, None]
+        sides = np.stack([values.T, np.ones((p, k))], axis=2)
+        solved = np.linalg.solve(blocks, sides)
+        whole = np.einsum("jk,jk->j", values.T, solved[:, :, 0])
+        level = solved[:, :, 0].sum(axis=1) ** 2 / solved[:, :, 1].sum(axis=1)
+        n_free = np.count_nonzero(free, axis=0)
+        everywhere = np.where(n_free > 1, whole / np.maximum(n_free, 1), NEVER)
+        tied = np.where((n_free == k) & (k > 1), np.maximum(whole - level, 0.0) / max(k - 1, 1), NEVER)
+        return single, tied, everywhere

@@ -1,0 +1,45 @@
+"""Sentences about short rules: what they cost, and whether there is signal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
+    """Sentences about a student, from the record of its training."""
+    if not record:
+        return
+    base = f"the average of {record['teacher_members']} models with {record['teacher_weights']:,} weights"
+    if record["teacher_members"] == 1:
+        base = f"a model with {record['teacher_weights']:,} weights"
+    if not record["is_signal"]:
+        yield (
+            f"The labels carry no signal: the leave-one-out error of {base} is not below that of the mean. The "
+            "prediction is the mean of the labels."
+        )
+        return
+    rules = "One rule" if n_rules == 1 else f"{n_rules} rules"
+    if record["teacher_error"] is None:
+        yield f"{rules} explain {record['fidelity']:.1%} of how {base} varies over the rows."
+        return
+    yield (
+        f"Price of readability: {rules.lower() if n_rules == 1 else rules} with {record['price']:.1%} more error than "
+        f"{base} (expected from the distance between both); answering with the strongest rule alone: "
+        f"{record['strongest_price']:.1%}."
+    )
+    yield from _dearer(record)
+
+
+def _dearer(record: Mapping[str, Any]) -> Iterator[str]:
+    """If the price is high, how many rules a lower one takes."""
+    high = 0.05
+    if record["price"] <= high:
+        return
+    enough = [entry for entry in record["curve"] if entry["price"] <= high]
+    if enough:
+        argument = "max_rules" if enough[0]["n_rules"] > record["max_rules"] else "a lower tolerance"
+        yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: {argument} allows them."
+    elif record["curve"]:
+        last = record["curve"][-1]
+        yield f"Even {last['n_rules']:.0f} rules would cost {last['price']:.1%}: use the average where accuracy counts."
