@@ -697,6 +697,7 @@ def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch)
     assert "THEN flavanoids = " in rules
     for method in (
         "RuleRegressor",
+        "AutoSFRRegressor",
         "ridge regression",
         "extra trees",
         "FR (paper)",
@@ -704,6 +705,9 @@ def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch)
         "SFR-ICR (paper)",
     ):
         assert f"\n  {method} " in compared
+    assert re.search(
+        r"^Lowest error of dsfr.s estimators on this table: \w+ \(dsfr fit --method \w+\)\.", compared, re.MULTILINE
+    )
     assert len(re.findall(r"cellar \d [\d,]+ kB", compared)) == 5
     assert str(tmp_path / "demo.html") in result.output
     model = dsfr.load(tmp_path / "demo.dsfr")
