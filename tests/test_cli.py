@@ -390,7 +390,7 @@ def test_the_seed_changes_the_model(table, tmp_path):
     seeds = []
     for seed in (0, 1):
         out = tmp_path / f"{seed}.dsfr"
-        run("fit", table, "--target", "noise", "--ignore", "site", "--seed", seed, "-o", out)
+        run("fit", table, "--target", "noise", "--ignore", "site", *PAPER, "--seed", seed, "-o", out)
         seeds.append(dsfr.load(out).settings["random_state"])
     assert seeds[0] != seeds[1]
 
@@ -426,9 +426,9 @@ def test_an_interrupted_command_ends_at_once_and_leaves_no_trace(table, tmp_path
     work = tmp_path / "work"
     work.mkdir()
     (work / "m.dsfr").write_text("old")
-    patched = {"training": "dsfr.training.scaling.robust, 'first_look'", "writing": "os, 'fsync'"}[moment]
+    patched = {"training": "dsfr.training.scaling.survey, 'first_look'", "writing": "os, 'fsync'"}[moment]
     code = f"""
-import os, sys, time, unittest.mock, dsfr.training.scaling.robust
+import os, sys, time, unittest.mock, dsfr.training.scaling.survey
 from dsfr.cli import main
 def hang(*_, **__):
     print("ready", os.listdir("."), flush=True)
@@ -436,7 +436,8 @@ def hang(*_, **__):
 with unittest.mock.patch.object({patched}, hang):
     main(sys.argv[1:])
 """
-    command = [sys.executable, "-c", code, "fit", table, "--target", "noise", "--ignore", "site", "-o", "m.dsfr"]
+    told = ["--target", "noise", "--ignore", "site", *PAPER, "-o", "m.dsfr"]
+    command = [sys.executable, "-c", code, "fit", table, *told]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=work) as process:
         ready = process.stdout.readline()
         assert ready.startswith("ready")
@@ -595,7 +596,7 @@ def test_as_a_program(table, tmp_path):
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr.startswith("Error: ")
     assert "Traceback" not in bad.stderr
-    fit = [*command, "fit", str(table), "--target", "noise", "--ignore", "site", "-o", "m.dsfr"]
+    fit = [*command, "fit", str(table), "--target", "noise", "--ignore", "site", *PAPER, "-o", "m.dsfr"]
     good = subprocess.run(fit, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert good.stderr == ""  # no progress without a terminal
     assert (tmp_path / "m.dsfr").exists()
@@ -721,7 +722,7 @@ def test_training_over_a_graph_says_what_every_agent_sent(table, tmp_path):
     links.write_text("north south\n")
     told = ["fit", table, "--target", "noise", "--agent-column", "site", "--topology", links]
     for solver in ("sums", "decentralized"):
-        result = run(*told, "--solver", solver, "-o", tmp_path / "model.dsfr")
+        result = run(*told, *PAPER, "--solver", solver, "-o", tmp_path / "model.dsfr")
         assert result.exit_code == 0, result.output
         rows = re.findall(
             r"^ +(north|south) +(\d+) of (\d+) +\d+ +[\d.]+ +[\d.]+ *$", result.output, flags=re.MULTILINE

@@ -67,7 +67,11 @@ def small(tmp_path_factory):
         write_spec(folder / "specs", kind)
     for kind in QUICKEST:
         write_spec(folder / "quickest", kind)
-    run_experiments(read_specs(folder / "specs"), folder / "results", jobs=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "dsfr.paper.experiments.complexity.VALUES", {"features": (8, 16), "rules": (5, 10), "agents": (5, 7)}
+        )
+        run_experiments(read_specs(folder / "specs"), folder / "results", jobs=1)
     return folder
 
 
