@@ -408,7 +408,7 @@ def test_few_rounds(table, tmp_path):
 
 def test_features_can_be_chosen(table, tmp_path):
     out = tmp_path / "m.dsfr"
-    assert run("fit", table, "--target", "noise", "--features", "depth, speed", "-o", out).exit_code == 0
+    assert run("fit", table, "--target", "noise", "--features", "depth, speed", *PAPER, "-o", out).exit_code == 0
     assert dsfr.load(out).feature_names == ("depth", "speed")
 
 
@@ -518,7 +518,7 @@ def test_one_row_and_constant_columns_work(tmp_path):
         ("bom", "\ufeffa,y\n1,2\n2,3\n"),
     ):
         source, out = write(tmp_path / f"{name}.csv", text), tmp_path / f"{name}.dsfr"
-        assert run("fit", source, "--target", text.split("\n")[0].split(",")[-1], "-o", out).exit_code == 0
+        assert run("fit", source, "--target", text.split("\n")[0].split(",")[-1], *PAPER, "-o", out).exit_code == 0
         assert run("predict", out, source, "-o", tmp_path / "p.csv").exit_code == 0
 
 
@@ -526,7 +526,7 @@ def test_whole_numbers_truth_values_and_gaps_in_parquet_work(tmp_path):
     source, out = tmp_path / "t.parquet", tmp_path / "m.dsfr"
     table = pd.DataFrame({"a": range(20), "b": [True, False] * 10, "y": pd.array([1, 2, None, 4] * 5, dtype="Int64")})
     table.to_parquet(source)
-    assert run("fit", source, "--target", "y", "-o", out).exit_code == 0
+    assert run("fit", source, "--target", "y", *PAPER, "-o", out).exit_code == 0
     assert dsfr.load(out).training["n_labeled"] == 15
 
 
