@@ -707,7 +707,7 @@ def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch)
     ):
         assert f"\n  {method} " in compared
     assert re.search(
-        r"^Lowest error of dsfr.s estimators on this table: \w+ \(dsfr fit --method \w+\)\.", compared, re.MULTILINE
+        r"^Lowest error of dsfr's estimators on this table: .+ \(dsfr fit --method [\w-]+\)\.", compared, re.MULTILINE
     )
     assert len(re.findall(r"cellar \d [\d,]+ kB", compared)) == 5
     assert str(tmp_path / "demo.html") in result.output

@@ -168,7 +168,7 @@ def test_predicting_from_a_folder_without_a_feature_is_refused_and_leaves_nothin
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_interrupted_prediction_leaves_no_half_written_file(folder, tmp_path):
     model, output = tmp_path / "m.dsfr", tmp_path / "out.csv"
-    assert run("fit", folder, "--target", "noise", "--ignore", "site", *PAPER, "-o", model).exit_code == 0
+    assert run("fit", folder, "--target", "noise", "--ignore", "site", "-o", model).exit_code == 0
     rng = np.random.default_rng(0)
     large = pd.DataFrame(rng.standard_normal((2_000_000, 3)), columns=["speed", "angle", "depth"])
     (tmp_path / "large").mkdir()
