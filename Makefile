@@ -30,7 +30,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytes
 test: check ## lint, types, import rules and the tests
 	$(PYTEST) -m "not slow"
 
-slow: $(READY) ## the tests that take more than five seconds each: kills, memory, a federation, stored results
+slow: $(READY) ## the tests that take more than five seconds each: MPI jobs, kills, memory, a federation, stored results
 	$(PYTEST) -m slow
 
 check: lint types imports
