@@ -46,7 +46,7 @@ class ThreadEngine(BaseEngine):
 @contextmanager
 def dask_client():
     distributed = pytest.importorskip("distributed", reason="the dask engine needs dask: pip install 'dsfr[dask]'")
-    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(**options, silence_logs=50) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
