@@ -24,12 +24,14 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## train short rules on a bundled table of five owners, compare methods, write a report page
 	$(BIN)/dsfr demo
 
-# Files of tests run in parallel, on as many processes as there are cores; `pytest` alone runs them one after the other.
+# Files of tests run in parallel, on as many processes as there are cores, each with a core; `pytest` alone runs them one
+# after the other. Many tests start Python, which without bytecode files compiles all that it imports.
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 test: check ## lint, types, import rules and the tests
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
-slow: $(READY) ## the tests that take more than five seconds each: kills, memory, a federation, stored results
-	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+slow: $(READY) ## the tests that take more than five seconds each: MPI jobs, kills, memory, a federation, stored results
+	$(PYTEST) -m slow
 
 check: lint types imports
 

@@ -1,4 +1,7 @@
-"""What ranks run in tests: ``mpiexec -n 4 python -m tests.mpi_program NAME ...``; rank 0 prints JSON."""
+"""What ranks run in tests: ``mpiexec -n 4 python -m tests.mpi_program NAME ...``; rank 0 prints JSON.
+
+What few programs need is imported there: every rank of every job imports all that stands at the top.
+"""
 
 import json
 import os
@@ -19,13 +22,7 @@ from dsfr.engines.mpi.gossip import MPIGossipEngine
 from dsfr.engines.mpi.network import MPINetworkEngine
 from dsfr.engines.mpi.ranks import Ranks
 from dsfr.engines.topology import make_topology
-from dsfr.pipeline.engines import EngineOptions
-from dsfr.pipeline.fit import fit_model
-from dsfr.pipeline.options import FitOptions
-from dsfr.pipeline.processes import open_processes
 from dsfr.training import TASKS, make_shards, train
-from tests.bad_input import EXPECTED, outcome
-from tests.engine_contract import ALONG_TREE, BY_GOSSIP, PATH, TO_COORDINATOR, Kind, laws_of
 from tests.tables import make_settings, make_table, owners_of
 
 COMM = MPI.COMM_WORLD
@@ -214,6 +211,14 @@ def tell(shard, memory, broadcast):
 
 def contract(name, folder):
     """The laws of `tests.engine_contract` on ranks: the errors of all ranks in every law."""
+    from tests.engine_contract import ALONG_TREE, BY_GOSSIP, PATH, TO_COORDINATOR, Kind, laws_of
+
+    def over_path(shards, tasks):
+        return MPINetworkEngine(own(shards), tasks, lambda names: PATH)
+
+    def gossip_over_path(shards, tasks):
+        return MPIGossipEngine(own(shards), tasks, lambda names: PATH)
+
     makers = {
         "mpi": (over_ranks, TO_COORDINATOR),
         "mpi network": (over_path, ALONG_TREE),
@@ -226,14 +231,6 @@ def contract(name, folder):
         laws = laws_of(gossip=make is gossip_over_path, checkpointed=kind.checkpointed)
         found[title] = {law.__name__: keep(law, kind) for law in laws}
     return found | {"oversubscribed": make(shards_of(COMM.size)[1], TASKS).oversubscribed}
-
-
-def over_path(shards, tasks):
-    return MPINetworkEngine(own(shards), tasks, lambda names: PATH)
-
-
-def gossip_over_path(shards, tasks):
-    return MPIGossipEngine(own(shards), tasks, lambda names: PATH)
 
 
 def over_ranks(shards, tasks):
@@ -267,6 +264,12 @@ def asleep():
 
 def bad_input(folder):
     """What comes of fits on the folders of odd columns, one after the other in one job."""
+    from dsfr.pipeline.engines import EngineOptions
+    from dsfr.pipeline.fit import fit_model
+    from dsfr.pipeline.options import FitOptions
+    from dsfr.pipeline.processes import open_processes
+    from tests.bad_input import EXPECTED, outcome
+
     engine, found = EngineOptions(engine="mpi"), {}
     with open_processes("mpi") as processes:
         for cell in EXPECTED:

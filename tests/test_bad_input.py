@@ -69,7 +69,7 @@ def test_dask():
     import distributed  # noqa: PLC0415
 
     found = {}
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
         for cell in EXPECTED:
             frame = frame_of(cell)
 

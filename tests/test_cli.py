@@ -391,7 +391,7 @@ def test_the_seed_changes_the_model(table, tmp_path):
     seeds = []
     for seed in (0, 1):
         out = tmp_path / f"{seed}.dsfr"
-        run("fit", table, "--target", "noise", "--ignore", "site", "--seed", seed, "-o", out)
+        run("fit", table, "--target", "noise", "--ignore", "site", *PAPER, "--seed", seed, "-o", out)
         seeds.append(dsfr.load(out).settings["random_state"])
     assert seeds[0] != seeds[1]
 
@@ -409,7 +409,7 @@ def test_few_rounds(table, tmp_path):
 
 def test_features_can_be_chosen(table, tmp_path):
     out = tmp_path / "m.dsfr"
-    assert run("fit", table, "--target", "noise", "--features", "depth, speed", "-o", out).exit_code == 0
+    assert run("fit", table, "--target", "noise", "--features", "depth, speed", *PAPER, "-o", out).exit_code == 0
     assert dsfr.load(out).feature_names == ("depth", "speed")
 
 
@@ -427,9 +427,9 @@ def test_an_interrupted_command_ends_at_once_and_leaves_no_trace(table, tmp_path
     work = tmp_path / "work"
     work.mkdir()
     (work / "m.dsfr").write_text("old")
-    patched = {"training": "dsfr.training.scaling.robust, 'first_look'", "writing": "os, 'fsync'"}[moment]
+    patched = {"training": "dsfr.training.scaling.survey, 'first_look'", "writing": "os, 'fsync'"}[moment]
     code = f"""
-import os, sys, time, unittest.mock, dsfr.training.scaling.robust
+import os, sys, time, unittest.mock, dsfr.training.scaling.survey
 from dsfr.cli import main
 def hang(*_, **__):
     print("ready", os.listdir("."), flush=True)
@@ -437,7 +437,8 @@ def hang(*_, **__):
 with unittest.mock.patch.object({patched}, hang):
     main(sys.argv[1:])
 """
-    command = [sys.executable, "-c", code, "fit", table, "--target", "noise", "--ignore", "site", "-o", "m.dsfr"]
+    told = ["--target", "noise", "--ignore", "site", *PAPER, "-o", "m.dsfr"]
+    command = [sys.executable, "-c", code, "fit", table, *told]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=work) as process:
         ready = process.stdout.readline()
         assert ready.startswith("ready")
@@ -518,7 +519,7 @@ def test_one_row_and_constant_columns_work(tmp_path):
         ("bom", "\ufeffa,y\n1,2\n2,3\n"),
     ):
         source, out = write(tmp_path / f"{name}.csv", text), tmp_path / f"{name}.dsfr"
-        assert run("fit", source, "--target", text.split("\n")[0].split(",")[-1], "-o", out).exit_code == 0
+        assert run("fit", source, "--target", text.split("\n")[0].split(",")[-1], *PAPER, "-o", out).exit_code == 0
         assert run("predict", out, source, "-o", tmp_path / "p.csv").exit_code == 0
 
 
@@ -526,7 +527,7 @@ def test_whole_numbers_truth_values_and_gaps_in_parquet_work(tmp_path):
     source, out = tmp_path / "t.parquet", tmp_path / "m.dsfr"
     table = pd.DataFrame({"a": range(20), "b": [True, False] * 10, "y": pd.array([1, 2, None, 4] * 5, dtype="Int64")})
     table.to_parquet(source)
-    assert run("fit", source, "--target", "y", "-o", out).exit_code == 0
+    assert run("fit", source, "--target", "y", *PAPER, "-o", out).exit_code == 0
     assert dsfr.load(out).training["n_labeled"] == 15
 
 
@@ -596,7 +597,7 @@ def test_as_a_program(table, tmp_path):
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr.startswith("Error: ")
     assert "Traceback" not in bad.stderr
-    fit = [*command, "fit", str(table), "--target", "noise", "--ignore", "site", "-o", "m.dsfr"]
+    fit = [*command, "fit", str(table), "--target", "noise", "--ignore", "site", *PAPER, "-o", "m.dsfr"]
     good = subprocess.run(fit, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert good.stderr == ""  # no progress without a terminal
     assert (tmp_path / "m.dsfr").exists()
@@ -698,6 +699,7 @@ def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch)
     assert "THEN flavanoids = " in rules
     for method in (
         "RuleRegressor",
+        "AutoSFRRegressor",
         "ridge regression",
         "extra trees",
         "FR (paper)",
@@ -705,6 +707,9 @@ def test_the_demo_shows_rules_errors_traffic_and_a_report(tmp_path, monkeypatch)
         "SFR-ICR (paper)",
     ):
         assert f"\n  {method} " in compared
+    assert re.search(
+        r"^Lowest error of dsfr's estimators on this table: .+ \(dsfr fit --method [\w-]+\)\.", compared, re.MULTILINE
+    )
     assert len(re.findall(r"cellar \d [\d,]+ kB", compared)) == 5
     assert str(tmp_path / "demo.html") in result.output
     model = dsfr.load(tmp_path / "demo.dsfr")
@@ -718,7 +723,7 @@ def test_training_over_a_graph_says_what_every_agent_sent(table, tmp_path):
     links.write_text("north south\n")
     told = ["fit", table, "--target", "noise", "--agent-column", "site", "--topology", links]
     for solver in ("sums", "decentralized"):
-        result = run(*told, "--solver", solver, "-o", tmp_path / "model.dsfr")
+        result = run(*told, *PAPER, "--solver", solver, "-o", tmp_path / "model.dsfr")
         assert result.exit_code == 0, result.output
         rows = re.findall(
             r"^ +(north|south) +(\d+) of (\d+) +\d+ +[\d.]+ +[\d.]+ *$", result.output, flags=re.MULTILINE

@@ -16,7 +16,7 @@ from dsfr.cli.console import FitWatch
 from dsfr.core.consensus.admm import RoundInfo
 from dsfr.io import agent_rows
 from tests.tables import make_table
-from tests.test_cli import refused, run
+from tests.test_cli import PAPER, refused, run
 
 
 def make_frame(seed=0, n_rows=150):
@@ -48,9 +48,9 @@ def table(frame, tmp_path):
 
 OPTIONS = (
     (),
-    ("--agents", 3),
-    ("--agent-column", "site"),
-    ("--labels", 12),
+    (*PAPER, "--agents", 3),
+    (*PAPER, "--agent-column", "site"),
+    (*PAPER, "--labels", 12),
     ("--labels", 12, "--method", "fr", "--agents", 2),
     ("--method", "sfr-g", "--solver", "sums"),
     ("--method", "lapwnn", "--rules", 1),
@@ -74,7 +74,7 @@ def test_a_folder_gives_the_model_of_the_same_rows_in_one_file(frame, folder, ta
 
 
 def test_a_large_file_is_streamed_and_gives_the_same(table, frame, tmp_path, monkeypatch):
-    told = ("--target", "noise", "--ignore", "site", "--agents", 2, "-o")
+    told = ("--target", "noise", "--ignore", "site", *PAPER, "--agents", 2, "-o")
     assert run("fit", table, *told, tmp_path / "whole.dsfr").exit_code == 0
     monkeypatch.setattr(agent_rows, "MEMORY_BYTES", 100)
     assert run("fit", table, *told, tmp_path / "streamed.dsfr").exit_code == 0
@@ -85,7 +85,7 @@ def test_a_large_file_is_streamed_and_gives_the_same(table, frame, tmp_path, mon
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_predictions_are_streamed_into_one_file(folder, frame, tmp_path, ending):
     model, output = tmp_path / "m.dsfr", tmp_path / f"predicted.{ending}"
-    assert run("fit", folder, "--target", "noise", "--ignore", "site", "-o", model).exit_code == 0
+    assert run("fit", folder, "--target", "noise", "--ignore", "site", *PAPER, "-o", model).exit_code == 0
     result = run("predict", model, folder, "-o", output)
     assert result.exit_code == 0, result.output
     assert "150 predictions" in result.stderr
@@ -156,7 +156,7 @@ def test_damaged_files_are_refused_by_name(tmp_path):
 
 def test_predicting_from_a_folder_without_a_feature_is_refused_and_leaves_nothing(folder, tmp_path):
     model, output = tmp_path / "m.dsfr", tmp_path / "out.csv"
-    assert run("fit", folder, "--target", "noise", "--ignore", "site", "-o", model).exit_code == 0
+    assert run("fit", folder, "--target", "noise", "--ignore", "site", *PAPER, "-o", model).exit_code == 0
     other = write_parts(tmp_path / "other", "speed,angle,depth\n1,2,3\n", "speed,angle,depth\n1,2,three\n")
     assert "'three' in row 1 of part-1.csv" in refused("predict", model, other, "-o", output)
     lacking = write_parts(tmp_path / "lacking", "speed,angle\n1,2\n")

@@ -88,6 +88,7 @@ def fail(shard, memory, told):
     return memory, {"x": np.ones(1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 1.0], ids=["read again every round", "held"])
 def test_a_worker_that_is_killed_does_not_change_the_model(client, monkeypatch, share):
     monkeypatch.setattr(engine_module, "HELD_SHARE", share)

@@ -46,7 +46,7 @@ class ThreadEngine(BaseEngine):
 @contextmanager
 def dask_client():
     distributed = pytest.importorskip("distributed", reason="the dask engine needs dask: pip install 'dsfr[dask]'")
-    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(**options, silence_logs=50) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -127,8 +127,16 @@ MPI_JOBS = {
     "gossip": ("mpi gossip", {}),
 }
 """Engines and launchers of MPI jobs. Ranks with a core each use `Allreduce`; here that takes two machines."""
+IN_EVERY_RUN = "sockets"
+"""The job of `make test`; a job takes its ranks some seconds each."""
 MPI_CASES = [
-    pytest.param(job, checkpointed, law.__name__, id=f"{job}{', checkpointed' * checkpointed}-{law.__name__}")
+    pytest.param(
+        job,
+        checkpointed,
+        law.__name__,
+        id=f"{job}{', checkpointed' * checkpointed}-{law.__name__}",
+        marks=[] if job == IN_EVERY_RUN else [pytest.mark.slow],
+    )
     for job in MPI_JOBS
     for checkpointed in (False, True)
     for law in laws_of(gossip=job == "gossip", checkpointed=checkpointed)
@@ -157,6 +165,7 @@ def test_the_mpi_engine_keeps_the_law(run_mpi_job, job, checkpointed, law):
     assert run_mpi_job(job)["checkpointed" if checkpointed else "bare"][law] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks with a core each need two cores")
 def test_mpi_jobs_cover_sockets_and_allreduce(run_mpi_job):
     assert run_mpi_job("sockets")["oversubscribed"]

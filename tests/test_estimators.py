@@ -332,6 +332,7 @@ def test_an_agent_that_never_returns_is_told_of_also_without_a_coordinator(table
     assert model.termination_ == "converged"
 
 
+@pytest.mark.slow
 def test_many_small_agents_agree_because_the_penalty_rises_when_they_circle(table):
     X, _, y = table
     told = {"unlabeled": None, "ridge": 1.0, "solver": ADMM(max_rounds=1000)}
@@ -355,7 +356,7 @@ class PenaltyRecorder(InProcessEngine):
 def test_a_cluster_penalty_doubles_if_it_was_left_open_and_a_number_stays(table, told, doubles):
     X, _, y = table
     engine = PenaltyRecorder(list(make_shards(X, y, np.arange(len(y)) % 20).values()), TASKS)
-    solver = ADMM(cluster_penalty=told, max_rounds=300, tol=1e-6)
+    solver = ADMM(cluster_penalty=told, max_rounds=100, tol=1e-6)
     train(engine, make_settings(solver=solver, unlabeled=None, ridge=1.0))
     assert engine.penalties[0] == len(y) / (20 * 5) == 1.2
     assert set(np.divide(engine.penalties[1:], engine.penalties[:-1])) == ({1.0, 2.0} if doubles else {1.0})

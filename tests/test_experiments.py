@@ -67,7 +67,11 @@ def small(tmp_path_factory):
         write_spec(folder / "specs", kind)
     for kind in QUICKEST:
         write_spec(folder / "quickest", kind)
-    run_experiments(read_specs(folder / "specs"), folder / "results", jobs=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "dsfr.paper.experiments.complexity.VALUES", {"features": (8, 16), "rules": (5, 10), "agents": (5, 7)}
+        )
+        run_experiments(read_specs(folder / "specs"), folder / "results", jobs=1)
     return folder
 
 
@@ -100,11 +104,13 @@ def test_nothing_in_the_results_names_a_host_or_folder(small):
         assert not re.search(rf"{os.uname().nodename}|/tmp|/home|/root|/work", path.read_text())
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_jobs(small, tmp_path):
     run_experiments(read_specs(small / "quickest"), tmp_path, jobs=2)
     assert same_results(small / "results", tmp_path, QUICKEST)
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_results(small, tmp_path):
     code = (
         "import sys\nfrom dsfr.paper.experiments.run import run_experiments\n"

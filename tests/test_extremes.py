@@ -86,6 +86,7 @@ def table(seed, n_rows, of_columns, of_target, n_hidden):
     return X, y
 
 
+@pytest.mark.slow
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10_000),

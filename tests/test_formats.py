@@ -16,7 +16,7 @@ from dsfr.io.files import column_names, count_rows, read_batches
 from dsfr.io.tables import read_table, write_table, write_tables
 from dsfr.model.schema import Schema
 from tests.tables import make_table
-from tests.test_cli import refused, run
+from tests.test_cli import PAPER, refused, run
 
 ENDINGS = [".csv", ".csv.gz", ".parquet", ".npy"]
 NAMES = ["x0", "x1", "x2", "x3"]
@@ -83,7 +83,7 @@ def outputs_of(tmp_path, ending):
         "one row": ("explain", model, "--row", f"{data}:7"),
         "simplify": ("simplify", model, data, "-o", folder / "simple.dsfr"),
         "report": ("report", model, data, "-o", page),
-        "several files": ("fit", "--engine", "in-process", folder / f"rows{ending}", "--target", "x3", "-o", model),
+        "several files": ("fit", "--engine", "in-process", data, "--target", "x3", *PAPER, "-o", model),
     }
     texts = {}
     for name, command in commands.items():
@@ -171,11 +171,13 @@ def test_contents_count_more_than_the_ending(tmp_path, ending):
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_a_pipe_is_read_as_a_file(tmp_path, ending):
     write_table(rows_and_labels(), tmp_path / f"rows{ending}")
-    command = [sys.executable, "-m", "dsfr", "fit", "/dev/stdin", "--target", "x3", "-o", tmp_path / "piped.dsfr"]
+    command = [sys.executable, "-m", "dsfr", "fit", "/dev/stdin", "--target", "x3", *PAPER, "-o"]
     data = (tmp_path / f"rows{ending}").read_bytes()
-    done = subprocess.run(command, input=data, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(
+        [*command, tmp_path / "piped.dsfr"], input=data, capture_output=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
-    assert run("fit", tmp_path / f"rows{ending}", "--target", "x3", "-o", tmp_path / "m.dsfr").exit_code == 0
+    assert run("fit", tmp_path / f"rows{ending}", "--target", "x3", *PAPER, "-o", tmp_path / "m.dsfr").exit_code == 0
     X = matrix(rows_and_labels(), Schema.of(NAMES[:3]))
     models = (dsfr.load(tmp_path / name) for name in ("piped.dsfr", "m.dsfr"))
     np.testing.assert_array_equal(*(model.predict(X) for model in models))
@@ -186,7 +188,7 @@ def test_a_table_without_rows_is_refused_by_every_command(tmp_path, ending):
     full, empty, model = tmp_path / f"full{ending}", tmp_path / f"empty{ending}", tmp_path / "m.dsfr"
     write_table(rows_and_labels(), full)
     write_table(rows_and_labels()[:0], empty)
-    assert run("fit", full, "--target", "x3", "-o", model).exit_code == 0
+    assert run("fit", full, "--target", "x3", *PAPER, "-o", model).exit_code == 0
     for command in (
         ("fit", empty, "--target", "x3", "-o", tmp_path / "other.dsfr"),
         ("predict", model, empty, "-o", tmp_path / "out.csv"),

@@ -27,6 +27,7 @@ def dsfr_fit(n_ranks, *arguments):
     return mpiexec(n_ranks, sys.executable, "-m", "dsfr", "fit", "--engine", "mpi", *arguments)
 
 
+@pytest.mark.slow
 def test_every_kind_of_training_equals_the_one_in_process():
     code, out, err, _ = program(4, "equality")
     assert code == 0, err
@@ -42,6 +43,7 @@ def test_a_rank_may_have_several_agents():
     assert json.loads(out)["agents"] == 5
 
 
+@pytest.mark.slow
 def test_ranks_with_different_graphs_are_an_error():
     code, _, err, _ = program(4, "failing", "graph")
     assert code != 0
@@ -49,6 +51,7 @@ def test_ranks_with_different_graphs_are_an_error():
 
 
 @pytest.mark.parametrize("launcher", [(), TWO_MACHINES], ids=["one machine", "two machines"])
+@pytest.mark.slow
 def test_more_ranks_than_cores_give_the_same_model(launcher):
     code, out, err, _ = program(4, "several", n_cores=1, launcher=launcher)
     assert code == 0, err
@@ -80,6 +83,7 @@ def test_ranks_that_differ_in_a_later_round_are_an_error_in_that_round(how, comp
     assert complaint in json.loads(out)["error"]
 
 
+@pytest.mark.slow
 def test_an_exception_outside_a_task_ends_the_job_for_all_with_one_message():
     code, _, err, _ = program(3, "failing", "outside")
     assert code != 0
@@ -87,6 +91,7 @@ def test_an_exception_outside_a_task_ends_the_job_for_all_with_one_message():
     assert err.count("Error: rank") == 1
 
 
+@pytest.mark.slow
 def test_an_exception_on_a_graph_ends_the_job_for_all():
     code, out, err, _ = program(4, "failing", "task", "ring")
     assert code != 0
@@ -95,6 +100,7 @@ def test_an_exception_on_a_graph_ends_the_job_for_all():
 
 @pytest.mark.parametrize(("how", "complaint"), [("settings", "differ between ranks"), ("layout", "ranks")])
 @pytest.mark.parametrize("n_cores", [None, 1], ids=["", "oversubscribed"])
+@pytest.mark.slow
 def test_ranks_with_different_settings_are_an_error(how, complaint, n_cores):
     code, out, err, _ = program(2, "failing", how, n_cores=n_cores)
     assert code != 0
@@ -104,6 +110,7 @@ def test_ranks_with_different_settings_are_an_error(how, complaint, n_cores):
 @pytest.mark.parametrize(
     ("victim", "launcher"), [(0, ()), (1, ()), (2, TWO_MACHINES)], ids=["rank 0", "rank 1", "another machine"]
 )
+@pytest.mark.slow
 def test_a_killed_rank_is_named_once_and_ends_the_job_within_seconds_for_all(victim, launcher):
     command = [MPIEXEC, *launcher, "-n", "4", sys.executable, "-m", "tests.mpi_program", "asleep"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
@@ -135,6 +142,7 @@ def is_running(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
 
 
+@pytest.mark.slow
 def test_a_killed_job_is_resumed_on_another_number_of_ranks(tmp_path):
     for rank, after in ((0, 9), (3, 25)):
         code, _, _, _ = program(4, "killed", tmp_path, rank, after)
@@ -145,6 +153,7 @@ def test_a_killed_job_is_resumed_on_another_number_of_ranks(tmp_path):
     assert json.loads(out)["replayed"] >= 20
 
 
+@pytest.mark.slow
 def test_agents_without_a_coordinator_resume_from_their_journals(tmp_path):
     (code, first, err, _), (_, again, _, _) = (program(3, "resumed", tmp_path, "ring") for _ in range(2))
     assert code == 0, err
@@ -152,6 +161,7 @@ def test_agents_without_a_coordinator_resume_from_their_journals(tmp_path):
     assert json.loads(again)["apart"] == json.loads(first)["apart"] < 1e-8
 
 
+@pytest.mark.slow
 def test_agents_far_apart_in_a_graph_resume_from_the_last_round_that_all_have(tmp_path):
     """A sum needs something from everybody: nobody is more than one ahead of another."""
     code, _, _, _ = program(9, "killed", tmp_path, 0, 6, "line")
@@ -164,6 +174,7 @@ def test_agents_far_apart_in_a_graph_resume_from_the_last_round_that_all_have(tm
 
 
 @pytest.mark.parametrize("n_cores", [None, 1], ids=["", "oversubscribed"])
+@pytest.mark.slow
 def test_engines_free_their_communicators(n_cores):
     code, out, err, _ = program(2, "many", n_cores=n_cores)
     assert code == 0, err[-2000:]
@@ -193,6 +204,7 @@ def sites(tmp_path_factory):
     return folder, X
 
 
+@pytest.mark.slow
 def test_the_command_gives_the_model_of_one_process(sites):
     folder, X = sites
     reference = folder / "reference.dsfr"
@@ -208,6 +220,7 @@ def test_the_command_gives_the_model_of_one_process(sites):
         assert model.training["n_agents"] == 5
 
 
+@pytest.mark.slow
 def test_gaps_and_categories_over_ranks_give_the_model_of_one_process(tmp_path):
     rng = np.random.default_rng(0)
     X, _, y = make_table(1, n_rows=150)
@@ -234,6 +247,7 @@ def test_gaps_and_categories_over_ranks_give_the_model_of_one_process(tmp_path):
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["names", "numbers"])
+@pytest.mark.slow
 def test_the_command_takes_links_from_a_file(sites, tmp_path, named):
     folder, X = sites
     links = [(0, 1), (1, 2), (2, 3), (1, 4)]
@@ -251,6 +265,7 @@ def test_the_command_takes_links_from_a_file(sites, tmp_path, named):
 
 
 @pytest.mark.parametrize("text", ["0 1\n1 2\n3 4", "0 1\n1 2\n2 3\n3 9", "0 1 2"], ids=["apart", "unknown", "no pair"])
+@pytest.mark.slow
 def test_a_bad_file_of_links_is_one_message(sites, tmp_path, text):
     folder, _ = sites
     (tmp_path / "links.txt").write_text(text)
@@ -270,6 +285,7 @@ def test_a_bad_file_of_links_is_one_message(sites, tmp_path, text):
     ],
     ids=["missing", "damaged", "columns"],
 )
+@pytest.mark.slow
 def test_a_bad_file_of_one_rank_is_one_message_and_no_model(sites, tmp_path, spoil, complaint):
     folder, _ = sites
     for number in range(3):

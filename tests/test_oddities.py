@@ -20,14 +20,14 @@ from dsfr.io.columns import numbers
 from dsfr.io.tables import read_table
 from dsfr.storage.atomic import replacing
 from tests.tables import make_table
-from tests.test_cli import refused, run, write
+from tests.test_cli import PAPER, refused, run, write
 
 
 @pytest.fixture
 def model(tmp_path):
     source = write(tmp_path / "train.csv", "x,y\n" + "\n".join(f"{i},{i % 7}" for i in range(40)))
     path = tmp_path / "model.dsfr"
-    assert run("fit", source, "--target", "y", "-o", path).exit_code == 0
+    assert run("fit", source, "--target", "y", *PAPER, "-o", path).exit_code == 0
     return path
 
 
@@ -98,7 +98,7 @@ def test_an_owner_may_be_called_what_elsewhere_means_missing(tmp_path, owner):
     rows = "\n".join(f"{i},{i % 7},{owner if i % 2 else 'EU'}" for i in range(40))
     source = write(tmp_path / "owners.csv", f"x,y,region\n{rows}\n")
     out = tmp_path / "m.dsfr"
-    assert run("fit", source, "--target", "y", "--agent-column", "region", "-o", out).exit_code == 0
+    assert run("fit", source, "--target", "y", "--agent-column", "region", *PAPER, "-o", out).exit_code == 0
     assert dsfr.load(out).training["n_agents"] == 2
 
 

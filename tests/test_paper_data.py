@@ -27,6 +27,7 @@ def test_every_table_trains_over_five_agents(name, solver):
 @pytest.mark.parametrize(
     "estimator", [SFRRegressor(unlabeled="graph", random_state=0), LapWNNRegressor(random_state=0)]
 )
+@pytest.mark.slow
 def test_graphs_of_a_large_table_stay_sparse(estimator):
     values = load_values("kch")
     few = hide_labels(values.y, 50, np.random.default_rng(0))

@@ -79,6 +79,7 @@ def test_bytes_of_conjugate_residuals_are_exact(told, n_features, n_agents):
 
 @settings(max_examples=20)
 @given(any_settings, st.integers(1, 4), st.sampled_from([None, "ring"]), st.sampled_from(["anderson", None]))
+@pytest.mark.slow
 def test_bytes_of_admm_are_near(told, n_features, topology, acceleration):
     ledger, asked = train_on(n_features, 4, topology, solver=ADMM(acceleration=acceleration, max_rounds=40), **told)
     clustering = rounds_of(ledger, "cluster_consensus")

@@ -151,6 +151,7 @@ def test_every_experiment_is_checked_for_completeness(invented, name):
         check_complete(name, lost, spec)
 
 
+@pytest.mark.slow
 def test_the_report_of_a_quick_run_is_complete(invented, tmp_path):
     paths = write_report(invented, tmp_path)
     assert all(path.exists() for path in paths)

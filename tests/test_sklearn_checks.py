@@ -1,8 +1,9 @@
 """All estimators pass scikit-learn's own checks; one on weights fails as expected, for the reason given."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dsfr import AutoSFRRegressor, LapWNNRegressor, RuleRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, RuleRegressor, SFRRegressor
 
 EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
 
@@ -20,7 +21,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         SFRRegressor(),
-        AutoSFRRegressor(),
+        AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects="single")),
         SFRRegressor(n_agents=2, solver="sums"),
         SFRRegressor(unlabeled="graph"),
         LapWNNRegressor(),
@@ -29,4 +30,10 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_accepts_the_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([AutoSFRRegressor()], expected_failed_checks=expected_failures)
+def test_scikit_learn_accepts_the_automatic_estimator_with_its_defaults(estimator, check):
     check(estimator)

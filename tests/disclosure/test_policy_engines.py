@@ -100,7 +100,7 @@ def test_workers_of_dask_keep_the_policy_and_mask_what_they_send():
     X, _, y = make_table(0, n_rows=240, n_labels=90)
     rows = dd.from_pandas(pd.DataFrame(X, columns=list("abc")).assign(y=y), npartitions=N_OWNERS)
     scaling = RangeScaling(lower=X.min(axis=0), upper=X.max(axis=0), target_range=(0.0, 100.0))
-    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(**options, silence_logs=50) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,

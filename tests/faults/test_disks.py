@@ -13,7 +13,7 @@ import dsfr
 from dsfr.io import agent_rows
 from tests.faults.cases import record, write_rows
 from tests.faults.folders import fill, read_only, small_disk
-from tests.test_cli import refused, run
+from tests.test_cli import PAPER, refused, run
 
 FULL = "No space left on device"
 
@@ -22,7 +22,7 @@ FULL = "No space left on device"
 def folder(tmp_path):
     """Rows, a model, and the files of two agents."""
     write_rows(tmp_path / "rows.csv", n_rows=400)
-    assert run("fit", tmp_path / "rows.csv", "--target", "y", "-o", tmp_path / "model.dsfr").exit_code == 0
+    assert run("fit", tmp_path / "rows.csv", "--target", "y", *PAPER, "-o", tmp_path / "model.dsfr").exit_code == 0
     (tmp_path / "sites").mkdir()
     for number in range(2):
         write_rows(tmp_path / "sites" / f"site-{number}.csv", n_rows=30)

@@ -11,7 +11,7 @@ import pytest
 import dsfr
 from tests.faults.cases import n_cases, random_of, record, write_rows
 from tests.faults.forked import Case, run_cases
-from tests.test_cli import run
+from tests.test_cli import PAPER, run
 
 COMMANDS = {
     "fit": ["fit", "rows.csv", "--target", "y", "-o", "new.dsfr"],
@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
     """Files that the commands read."""
     folder = tmp_path_factory.mktemp("kills")
     write_rows(folder / "rows.csv")
-    assert run("fit", folder / "rows.csv", "--target", "y", "-o", folder / "model.dsfr").exit_code == 0
+    assert run("fit", folder / "rows.csv", "--target", "y", *PAPER, "-o", folder / "model.dsfr").exit_code == 0
     (folder / "sites").mkdir()
     for number in range(3):
         write_rows(folder / "sites" / f"site-{number}.csv", n_rows=30 + number)

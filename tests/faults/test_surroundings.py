@@ -10,7 +10,7 @@ import pytest
 
 import dsfr
 from tests.faults.cases import record, write_rows
-from tests.test_cli import refused, run
+from tests.test_cli import PAPER, refused, run
 
 NAMES = [
     " two  spaces .csv",
@@ -36,7 +36,7 @@ def test_odd_names_of_files(tmp_path, monkeypatch, name):
     write_rows(tmp_path / "plain.csv")
     model, output = name[:-4] + ".dsfr", name[:-4] + "-out.csv"
     for source, target in ((name, model), ("plain.csv", "plain.dsfr")):
-        result = run("fit", "--target", "y", "-o", target, "--", source)
+        result = run("fit", "--target", "y", *PAPER, "-o", target, "--", source)
         assert result.exit_code == 0, result.output
     assert run("predict", "-o", output, "--", model, name).exit_code == 0
     assert run("predict", "-o", "plain-out.csv", "--", "plain.dsfr", "plain.csv").exit_code == 0
@@ -49,7 +49,7 @@ def test_odd_names_of_agents_and_their_checkpoint(tmp_path):
     for name in NAMES:
         write_rows(tmp_path / "sites" / name, n_rows=12)
     told = ["--engine", "in-process", "--target", "y", "--max-rounds", "4", "--checkpoint", tmp_path / "kept"]
-    result = run("fit", tmp_path / "sites", *told, "-o", tmp_path / "m.dsfr")
+    result = run("fit", tmp_path / "sites", *told, *PAPER, "-o", tmp_path / "m.dsfr")
     assert result.exit_code == 0, result.output
     assert dsfr.load(tmp_path / "m.dsfr").training["n_agents"] == len(NAMES)
     assert "\x1b[31m" not in result.output
@@ -105,7 +105,10 @@ def test_ten_thousand_columns(tmp_path):
     message = refused("fit", tmp_path / "wide.csv", "--target", "c9", "-o", model)
     assert "weights (from 9999 features) are too many" in message
     assert len(message) < 500
-    assert run("fit", tmp_path / "wide.csv", "--target", "c9", "--features", "c3,c7000", "-o", model).exit_code == 0
+    assert (
+        run("fit", tmp_path / "wide.csv", "--target", "c9", "--features", "c3,c7000", *PAPER, "-o", model).exit_code
+        == 0
+    )
     assert run("predict", model, tmp_path / "wide.csv", "-o", output).exit_code == 0
     header, first = output.read_text().splitlines()[:2]
     assert header == lines[0] + ",prediction"

@@ -48,6 +48,7 @@ def settings_of(told):
     return make_settings(seed=2, max_rounds=25, **told)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.sampled_from(KINDS), st.integers(0, 70), st.integers(1, 70), st.integers(1, 7))
 def test_a_training_killed_at_any_rounds_ends_in_the_same_bits(tmp_path_factory, told, first, second, every):

@@ -66,6 +66,7 @@ def test_duplicates_at_their_owner_change_nothing_to_the_last_bit(seed, told, mo
 
 @given(seeds, told, st.floats(-9.0, -4.0), st.integers(1, 2))
 @settings(max_examples=20)
+@pytest.mark.slow
 def test_labelled_rows_with_tiny_noise_change_nothing_either(seed, told, power, n_agents):
     X, _, y = make_table(seed, n_rows=60, n_labels=40)
     owners = np.array(["a", "b"])[np.arange(60) % n_agents]

@@ -40,6 +40,7 @@ def test_serialised_messages_give_the_same_bits(seed, n_agents, told):
     assert plain_engine.ledger == sent_engine.ledger
 
 
+@settings(max_examples=10)  # the law before trains twice with the same seed, too
 @given(seeds, st.integers(1, 5), everything)
 def test_the_same_seed_gives_the_same_bits(seed, n_agents, told):
     X, _, y = make_table(seed, n_rows=60)

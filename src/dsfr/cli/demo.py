@@ -68,7 +68,7 @@ def _show_model(model: Any) -> None:
 
 def _show_comparison(fits: list[Any], seed: int) -> None:
     from dsfr.cli.console import show_table
-    from dsfr.paper.demo import COVERAGE, LABELS_PER_AGENT, N_AGENTS, N_FOLDS, summarize
+    from dsfr.paper.demo import COVERAGE, LABELS_PER_AGENT, N_AGENTS, N_FOLDS, advice, summarize
 
     n_labels = N_AGENTS * LABELS_PER_AGENT
     click.echo()
@@ -81,6 +81,7 @@ def _show_comparison(fits: list[Any], seed: int) -> None:
         "as an illustration; docs/benchmarks.md compares over many tables. Where the target is nearly linear in the "
         "features, as in scikit-learn's diabetes table, ridge regression is as good or better.",
     )
+    click.echo(f"{advice(fits)}\n")
 
 
 def _show_traffic(model: Any) -> None:

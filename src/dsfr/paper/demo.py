@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.estimators import RuleRegressor
+from dsfr.estimators import AutoSFRRegressor, RuleRegressor
 from dsfr.estimators.methods import METHODS, Method
 from dsfr.estimators.metrics import nrmse
 from dsfr.model.model import Model
@@ -28,7 +28,9 @@ N_AGENTS = 5
 LABELS_PER_AGENT = 10
 N_FOLDS = 5
 COVERAGE = 0.9
-RULES = "RuleRegressor"
+RULES, AUTOMATIC = "RuleRegressor", "AutoSFRRegressor"
+SURE = 2.0
+"""Standard errors of a mean difference over folds beyond which it is said without reserve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,15 @@ class Competitor:
     name: str
     make: Callable[[int], Any]
     """The estimator with a seed."""
-    over_owners: bool = True
-    """Whether it trains over owners; other methods need all rows in one place."""
+    option: str | None = None
+    """Its name for ``dsfr fit --method``; None: of another package, which needs all rows in one place."""
     all_labels: bool = False
     """Whether it gets every label."""
+
+    @property
+    def over_owners(self) -> bool:
+        """Whether it trains over owners who keep their rows."""
+        return self.option is not None
 
 
 def _ridge(_: int) -> Any:
@@ -52,14 +59,16 @@ def _of_paper(method: Method) -> Competitor:
     return Competitor(
         f"{method.name} (paper)",
         lambda seed: method.make(random_state=seed),
+        method.name.lower(),
         all_labels=method.needs_all_labels,
     )
 
 
 COMPETITORS = (
-    Competitor(RULES, lambda seed: RuleRegressor(random_state=seed)),
-    Competitor("ridge regression", _ridge, over_owners=False),
-    Competitor("extra trees", lambda seed: ExtraTreesRegressor(300, random_state=seed), over_owners=False),
+    Competitor(RULES, lambda seed: RuleRegressor(random_state=seed), "rules"),
+    Competitor(AUTOMATIC, lambda seed: AutoSFRRegressor(random_state=seed), "auto"),
+    Competitor("ridge regression", _ridge),
+    Competitor("extra trees", lambda seed: ExtraTreesRegressor(300, random_state=seed)),
     *map(_of_paper, sorted(METHODS.values(), key=lambda method: method.needs_all_labels)),
 )
 
@@ -125,6 +134,17 @@ def summarize(fits: list[Fit]) -> list[list[str]]:
     return [[*_cells(fits, method.name), "yes" if method.over_owners else "no"] for method in COMPETITORS]
 
 
+def advice(fits: list[Fit]) -> str:
+    """Which estimator of dsfr to take on this table and how to get it, from the errors that were measured."""
+    same_labels = [competitor for competitor in COMPETITORS if not competitor.all_labels]
+    ours = _lowest(fits, [competitor for competitor in same_labels if competitor.over_owners])
+    other = _lowest(fits, [competitor for competitor in same_labels if not competitor.over_owners])
+    said = f"Lowest error of dsfr's estimators on this table: {ours.name} (dsfr fit --method {ours.option}). "
+    if ours.name != RULES:
+        said += f"The error of {RULES}, whose rules can be read, is {_difference(fits, RULES, ours.name)}. "
+    return f"{said}That of {other.name}, the best of other packages, is {_difference(fits, other.name, ours.name)}."
+
+
 def train_model(seed: int) -> tuple[Model, TrainingSet]:
     """Train the recommended model over all owners, on the whole table."""
     X, y = wine()
@@ -156,18 +176,37 @@ def _fit(competitor: Competitor, data: TrainingSet, X_test: Array, y_test: Array
     else:
         estimator.fit(data.X[labeled], targets[labeled])
     coverage = None
-    if competitor.name == RULES:
+    if competitor.name in (RULES, AUTOMATIC):
         low, high = estimator.predict_interval(X_test, COVERAGE)
         coverage = float(np.mean((low <= y_test) & (y_test <= high)))
     return Fit(competitor.name, nrmse(y_test, estimator.predict(X_test)), coverage)
 
 
+def _lowest(fits: list[Fit], competitors: list[Competitor]) -> Competitor:
+    return min(competitors, key=lambda competitor: float(_errors(fits, competitor.name).mean()))
+
+
+def _difference(fits: list[Fit], method: str, reference: str) -> str:
+    """How much higher the error of a method is than that of another, fold by fold."""
+    differences = _errors(fits, method) - _errors(fits, reference)
+    mean, deviation = float(differences.mean()), _standard_error(differences)
+    size = f"{abs(mean):.3f} ± {deviation:.3f} {'higher' if mean >= 0 else 'lower'}"
+    return size if abs(mean) > SURE * deviation else f"{size} (within the uncertainty)"
+
+
+def _errors(fits: list[Fit], method: str) -> Array:
+    return np.array([fit.nrmse for fit in fits if fit.method == method])
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
 def _cells(fits: list[Fit], method: str) -> list[str]:
-    chosen = [fit for fit in fits if fit.method == method]
-    errors = [fit.nrmse for fit in chosen]
-    covered = [fit.coverage for fit in chosen if fit.coverage is not None]
+    errors = _errors(fits, method)
+    covered = [fit.coverage for fit in fits if fit.method == method and fit.coverage is not None]
     return [
         method,
-        f"{np.mean(errors):.3f} ± {np.std(errors, ddof=1) / np.sqrt(len(errors)):.3f}",
+        f"{errors.mean():.3f} ± {_standard_error(errors):.3f}",
         f"{np.mean(covered):.0%}" if covered else "",
     ]
