@@ -95,7 +95,7 @@ def mixture_deviations(X: Array, broadcast: Bundle) -> Array:
         H = unpack_basis(base).features(scaled)
         values, root = H @ base["weights"], solve_triangular(base["factor"], H.T, trans="T")
         mean += share * values
-        square += share * (float(base["noise"]) ** 2 * (1.0 + np.einsum("pn,pn->n", root, root)) + values**2)
+        square += share * (float(np.square(base["noise"])) * (1.0 + np.einsum("pn,pn->n", root, root)) + values**2)
     learnt = float(broadcast["target_mean"]) + float(broadcast["target_scale"]) * mean
     spread = float(broadcast["target_scale"]) * np.sqrt(np.maximum(square - mean**2, 0.0))
     return _link(broadcast).deviations(learnt, spread) / float(broadcast["own_scale"])
