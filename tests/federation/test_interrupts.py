@@ -37,6 +37,19 @@ def test_jobs_in_sessions_of_their_own_end_with_their_daemon():
     process.stdout.close()
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of processes are set by prctl, which Linux has")
+def test_processes_are_found_whatever_others_are_called():
+    """The system cuts names at 15 bytes, and so through letters of several bytes."""
+    named = r"import ctypes, time; ctypes.CDLL(None).prctl(15, b'caf\xc3'); print('on', flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", named], stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        assert process.pid in descendants(os.getpid())
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def is_running(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

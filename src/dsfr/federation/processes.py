@@ -57,6 +57,6 @@ def _begun(pid: int) -> str | None:
 def _stat(pid: int) -> list[str] | None:
     """What the system tells of a process, from its state on."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
