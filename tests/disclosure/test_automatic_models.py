@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsfr import AutoSFRRegressor, Ensemble, InProcess, Policy, PolicyError, RangeScaling, RuleRegressor, SFRRegressor
+from dsfr import (
+    AutoSFRRegressor,
+    Ensemble,
+    InProcess,
+    Policy,
+    PolicyError,
+    RangeScaling,
+    RuleRegressor,
+    SFRRegressor,
+    load,
+)
+from dsfr.core.explain.student_notes import notes_of
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.grid import MOST_VALUES, coarse_counts, grid, is_on_grid
 from dsfr.disclosure import protect, protected_tasks
@@ -98,6 +109,30 @@ def test_the_same_policy_in_one_line_of_python():
     rules = model.model_.mixture.strongest.basis
     for j in range(3):
         assert is_on_grid(np.array(rules.ramps_of(j)).ravel(), ends[j], scaling(3).declared, j) or not rules.ramps_of(j)
+
+
+@pytest.mark.parametrize("engine_of", [guarded(), lambda shards: SumsAlone(shards, TASKS)], ids=["policy", "sums"])
+def test_what_the_strongest_rule_alone_costs_is_not_made_up(engine_of, tmp_path):
+    X, _, y = make_table(0, n_rows=900, n_labels=150)
+    told, known = (fitted("rules", X, y, 3, engine) for engine in (engine_of, lambda s: InProcessEngine(s, TASKS)))
+    assert len(told.rules_) > 1
+    assert "strongest_price" not in told.complexity_
+    assert known.complexity_["strongest_price"] > 0.0
+    kept = load(told.save(tmp_path / "m.dsfr"))
+    assert kept.training["student"]["strongest_price"] is None
+    for card in (told.rules_, kept.explain()):
+        assert "strongest rule alone" not in " ".join(card.notes)
+
+
+@pytest.mark.parametrize(
+    ("alone", "end"), [(None, "both)."), (0.05, "both); answering with the strongest rule alone: 5.0%.")]
+)
+def test_the_price_of_the_strongest_rule_is_said_if_it_is_known(alone, end):
+    teacher = {"teacher_members": 1, "teacher_weights": 9, "teacher_error": 2.0}
+    record = {"is_signal": True, "price": 0.03, "strongest_price": alone, "curve": [], "max_rules": 5, **teacher}
+    (said,) = notes_of(record, 2)
+    assert said.startswith("Price of readability: 2 rules with 3.0% more error than a model with 9 weights (expected")
+    assert said.endswith(end)
 
 
 def test_a_refusal_is_replayed_from_a_checkpoint(tmp_path):

@@ -69,6 +69,27 @@ def test_each_step_saves_numbers_at_the_least_cost_for_each(seed, k, p):
         assert taken <= min(rates) + 1e-6 * abs(least)
 
 
+def near_copies(seed, n=300):
+    """One rule without a parent, of three columns and nearly the same as two of them once more."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    X = np.column_stack([X, X[:, :2] + rng.normal(0.0, 1e-5, (n, 2))])
+    U = np.column_stack([np.ones(n), X, X @ rng.normal(size=5) + rng.normal(0.0, 0.1, n)])
+    return LineSystem.of([U.T @ U], [None])
+
+
+@given(seed=seeds)
+def test_columns_that_are_nearly_the_same_cost_no_digits(seed):
+    system = near_copies(seed)
+    path = list(shorter_lines(system, LineRules()))
+    explained = abs(objective(system, system.solved(path[0][0])))
+    for (terms, lines), (after, _) in pairwise(path):
+        least = objective(system, system.solved(terms))
+        assert abs(objective(system, lines) - least) <= 1e-6 * explained
+        taken = objective(system, system.solved(after))
+        assert taken <= min(objective(system, system.solved(step)) for step in possible_steps(terms)) + 1e-6 * explained
+
+
 @given(seed=seeds, k=st.integers(1, 3), most=st.integers(0, 4), without=st.integers(1, 5), signed=st.booleans())
 def test_lines_keep_to_what_they_may_have(seed, k, most, without, signed):
     _, _, system = system_of(seed, k, 5)

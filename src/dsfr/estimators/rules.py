@@ -122,10 +122,13 @@ class RuleRegressor(DistributedRegressor):
 
     @property
     def complexity_(self) -> dict[str, Any]:
-        """How much there is to read, and how well it reproduces the teacher."""
+        """How much there is to read, and how well it reproduces the teacher.
+
+        Without ``strongest_price`` where sums alone leave the owners: what the strongest rule alone costs is not known.
+        """
         record = self._record()
         names = ("coverage", "overlap", "fidelity", "price", "strongest_price")
-        return self.rules_.complexity() | {name: record[name] for name in names}
+        return self.rules_.complexity() | {name: record[name] for name in names if record[name] is not None}
 
     @property
     def curve_(self) -> list[dict[str, float]]:

@@ -112,7 +112,7 @@ def _check_federation(about: object) -> None:
 
 _STUDENT: dict[str, tuple[type, ...]] = {
     "price": _NUMBER,
-    "strongest_price": _NUMBER,
+    "strongest_price": (int, float, type(None)),
     "fidelity": _NUMBER,
     "overlap": _NUMBER,
     "teacher_error": (int, float, type(None)),

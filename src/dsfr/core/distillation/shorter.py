@@ -2,7 +2,8 @@
 
 Every step is the one that costs least for each number that it saves. Costs are increases of the penalised weighted
 squared distance, summed over the rules, if all other coefficients are fitted again. They follow from the inverse of the
-matrix of the least-squares problem, which is kept under the equations that the steps impose.
+matrix of the least-squares problem of the numbers that remain. It is computed anew after every step: an inverse that
+steps update loses all digits where columns are nearly collinear.
 """
 
 from __future__ import annotations
@@ -74,17 +75,22 @@ class LineSystem:
 
     def solved(self, terms: Terms) -> Array:
         """The best lines that have these terms; shape (k, p)."""
+        return self.solved_with_inverse(terms)[0]
+
+    def solved_with_inverse(self, terms: Terms) -> tuple[Array, Array]:
+        """The best lines that have these terms, and the inverse of the matrix for these; (k, p) and (k p, k p)."""
         E = terms.expansion()
-        found = np.linalg.solve(E.T @ self.matrix @ E, E.T @ self.target.ravel())
-        lines: Array = (E @ found).reshape(self.target.shape)
-        return lines
+        matrix = E.T @ self.matrix @ E
+        lines: Array = (E @ np.linalg.solve(matrix, E.T @ self.target.ravel())).reshape(self.target.shape)
+        inverse: Array = E @ np.linalg.inv(matrix) @ E.T
+        return lines, inverse
 
 
 def shorter_lines(system: LineSystem, rules: LineRules) -> Iterator[tuple[Terms, Array]]:
-    """Terms and lines of ever fewer numbers, down to the constants alone; the lines to rounding."""
+    """Terms and lines of ever fewer numbers, down to the constants alone; the lines are the best of their terms."""
     search = _Search.started(system, rules)
     while True:
-        yield search.terms, search.lines()
+        yield search.terms, search.lines
         if not search.terms.present[:, 1:].any():
             return
         search.step()
@@ -92,14 +98,15 @@ def shorter_lines(system: LineSystem, rules: LineRules) -> Iterator[tuple[Terms,
 
 @dataclass(slots=True)
 class _Search:
-    """Lines under the equations of all steps so far."""
+    """The best lines of the terms that remain after all steps so far."""
 
+    system: LineSystem
     rules: LineRules
     terms: Terms
-    values: Array
-    """Coefficients; (k p,)."""
+    lines: Array
+    """Shape (k, p)."""
     inverse: Array
-    """Of the matrix, where the equations hold; shape (k p, k p)."""
+    """Of the matrix, for these terms; shape (k p, k p)."""
     equal: float
     """Difference of costs that count as equal."""
 
@@ -107,21 +114,19 @@ class _Search:
     def started(cls, system: LineSystem, rules: LineRules) -> _Search:
         """All terms that rules may have."""
         k, p = system.target.shape
-        inverse = np.linalg.inv(system.matrix).astype(np.float64)
-        values = inverse @ system.target.ravel()
         terms = Terms(np.ones((k, p), dtype=np.bool_), np.zeros(p, dtype=np.bool_))
-        search = cls(rules, terms, values, inverse, EQUAL * abs(float(values @ system.target.ravel())))
+        lines, inverse = system.solved_with_inverse(terms)
+        search = cls(system, rules, terms, lines, inverse, EQUAL * abs(float((lines * system.target).sum())))
         for column in rules.without:
-            search.leave_out(range(k), column)
+            search.take(search.terms.without(range(k), column))
         search.keep_signs()
         search.keep_to_most_terms()
         return search
 
-    def lines(self) -> Array:
-        """Shape (k, p)."""
-        lines = np.where(self.terms.present, self.values.reshape(self.terms.present.shape), 0.0)
-        lines[:, self.terms.same] = lines[0, self.terms.same]
-        return lines
+    def take(self, terms: Terms) -> None:
+        """Go on with these terms."""
+        self.terms = terms
+        self.lines, self.inverse = self.system.solved_with_inverse(terms)
 
     def step(self) -> None:
         """Save the numbers that cost least each."""
@@ -131,11 +136,11 @@ class _Search:
         # The first of equal ones, so that the order in which sums were added does not decide.
         place = int(np.flatnonzero(costs <= costs.min() + self.equal)[0])
         if place < p:
-            self.leave_out(range(k), place)
+            self.take(self.terms.without(range(k), place))
         elif place < 2 * p:
-            self._tie(place - p)
+            self.take(self.terms.with_same(place - p))
         else:
-            self.leave_out([(place - 2 * p) // p], place % p)
+            self.take(self.terms.without([(place - 2 * p) // p], place % p))
         self.keep_signs()
 
     def keep_signs(self) -> None:
@@ -143,9 +148,9 @@ class _Search:
         signs = np.zeros(self.terms.present.shape[1])
         for column, sign in self.rules.signs:
             signs[column] = sign
-        while (wrong := self.lines() * signs).min() < 0.0:
+        while (wrong := self.lines * signs).min() < 0.0:
             rule, column = divmod(int(wrong.argmin()), wrong.shape[1])
-            self.leave_out([rule], column)
+            self.take(self.terms.without([rule], column))
 
     def keep_to_most_terms(self) -> None:
         """Leave out terms of rules that have too many."""
@@ -153,39 +158,15 @@ class _Search:
         while most is not None and (many := np.count_nonzero(self.terms.present[:, 1:], axis=1) > most).any():
             single = np.where(many[:, None], self._costs()[0], NEVER)
             rule, column = divmod(int(np.flatnonzero(single <= single.min() + self.equal)[0]), single.shape[1])
-            self.leave_out([rule], column)
+            self.take(self.terms.without([rule], column))
             self.keep_signs()
-
-    def leave_out(self, rules: Sequence[int], column: int) -> None:
-        """Leave a term out of some rules that have it."""
-        k, p = self.terms.present.shape
-        held = [0] if self.terms.same[column] else [rule for rule in rules if self.terms.present[rule, column]]
-        equations = np.zeros((len(held), k * p))
-        equations[np.arange(len(held)), [rule * p + column for rule in held]] = 1.0
-        self._impose(equations)
-        self.terms = self.terms.without(rules, column)
-
-    def _tie(self, column: int) -> None:
-        k, p = self.terms.present.shape
-        equations = np.zeros((k - 1, k, p))
-        equations[:, 0, column] = 1.0
-        equations[np.arange(k - 1), np.arange(1, k), column] = -1.0
-        self._impose(equations.reshape(k - 1, -1))
-        self.terms = self.terms.with_same(column)
-
-    def _impose(self, equations: Array) -> None:
-        """Best coefficients, and the inverse, under further equations whose left sides are to be 0."""
-        moved = self.inverse @ equations.T
-        shares = np.linalg.solve(equations @ moved, moved.T)
-        self.values = self.values - shares.T @ (equations @ self.values)
-        self.inverse = self.inverse - moved @ shares
 
     def _costs(self) -> tuple[Array, Array, Array]:
         """Costs of every number saved: by a term of one rule (k, p), by one slope for all rules, by none (p,)."""
         present, same = self.terms.present.copy(), self.terms.same
         present[:, 0] = False
         k, p = present.shape
-        values = np.where(present, self.values.reshape(k, p), 0.0)
+        values = np.where(present, self.lines, 0.0)
         own = np.diag(self.inverse).reshape(k, p)
         single = np.where(present, values**2 / np.where(present, own, 1.0), NEVER)
         blocks = np.einsum("ajbj->jab", self.inverse.reshape(k, p, k, p)).copy()

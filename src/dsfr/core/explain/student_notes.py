@@ -23,10 +23,11 @@ def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
     if record["teacher_error"] is None:
         yield f"{rules} explain {record['fidelity']:.1%} of how {base} varies over the rows."
         return
+    alone = record["strongest_price"]
     yield (
         f"Price of readability: {rules.lower() if n_rules == 1 else rules} with {record['price']:.1%} more error than "
-        f"{base} (expected from the distance between both); answering with the strongest rule alone: "
-        f"{record['strongest_price']:.1%}."
+        f"{base} (expected from the distance between both)"
+        + ("." if alone is None else f"; answering with the strongest rule alone: {alone:.1%}.")
     )
     yield from _dearer(record)
 

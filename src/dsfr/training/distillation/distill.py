@@ -249,11 +249,11 @@ def _finished(
     found = measure(lesson.engine, predictor, lesson.target, lesson.units.ranges)
     scores = _scores(lesson, predictor, found, training, is_signal=is_signal)
     shown = replace(predictor, shares=found.shares)
-    scale = lesson.units.target_scale
+    scale, alone = lesson.units.target_scale, found.strongest_distance
     record = {
         "is_signal": is_signal,
         "price": price_of(found.distance, lesson.error),
-        "strongest_price": price_of(found.strongest_distance, lesson.error),
+        "strongest_price": None if alone is None else price_of(alone, lesson.error),
         "fidelity": found.fidelity,
         "overlap": found.overlap,
         "coverage": found.coverage.tolist(),

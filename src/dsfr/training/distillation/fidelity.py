@@ -158,8 +158,8 @@ class Measured:
     """R^2 of its predictions as predictions of the teacher's."""
     distance: float
     """Mean squared distance to the teacher, in variances of the target."""
-    strongest_distance: float
-    """The same if the strongest rule alone answers; where sums alone leave the agents, the same."""
+    strongest_distance: float | None
+    """The same if the strongest rule alone answers; None where sums alone leave the agents, because it is not known."""
     shares: Array
     """Share of all strengths of every rule; (k,)."""
     coverage: Array
@@ -183,7 +183,7 @@ def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) 
     return Measured(
         fidelity=1.0 - distance / variance if variance > 0.0 else 1.0,
         distance=distance,
-        strongest_distance=float(summed["strongest_distance"]) / n,
+        strongest_distance=None if engine.only_sums else float(summed["strongest_distance"]) / n,
         shares=masses / masses.sum(),
         coverage=summed["strongest"] / n,
         outputs=float(target["target_mean"]) + float(target["target_scale"]) * outputs,
