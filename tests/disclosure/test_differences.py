@@ -9,16 +9,19 @@ from hypothesis import strategies as st
 
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.link import Link
-from dsfr.disclosure import Policy, PolicyError
+from dsfr.disclosure import Policy, PolicyError, protect, protected_tasks
 from dsfr.disclosure import owner as owner_side
 from dsfr.disclosure.differences import Binned, effective_rows, fewest_rows
 from dsfr.disclosure.history import cells, differences, knots, once
 from dsfr.disclosure.table import TABLE
+from dsfr.engines import InProcessEngine
+from dsfr.training import TASKS
 from dsfr.training.ensemble.teacher import link_arrays
 from dsfr.training.tasks.messages import scalar
 from tests.disclosure.attacks import hits
 from tests.disclosure.test_attacks import (
     RANGES,
+    SEED,
     D,
     curves_of,
     open_engine,
@@ -87,6 +90,28 @@ def test_bins_that_end_at_neighboring_values(engine):
     expect(
         engine, bins_at_neighboring_values, r"'cells': values of column 0 that part 1 of the own rows.*min_split is 5"
     )
+
+
+def test_an_earlier_memory_does_not_make_owners_forget_what_they_have_answered(shards, tmp_path):
+    """A coordinator says when memories are saved and restored."""
+    engine = open_engine(shards, Policy())
+    teach(engine)
+    engine.save_memories(tmp_path.joinpath)
+    engine.sum("split_sums", split_question([0.3]))
+    engine.load_memories(tmp_path.joinpath)
+    with pytest.raises(PolicyError, match="'cells': values of column 0 that part 1 of the own rows"):
+        engine.sum("split_sums", split_question([0.4]))
+
+
+def test_an_earlier_memory_does_not_make_owners_forget_the_ranges(shards, tmp_path):
+    """Other ranges have another grid."""
+    tasks = protected_tasks(TASKS, policy=Policy())
+    engine = protect(InProcessEngine(shards, tasks), policy=True, masked=False)
+    engine.save_memories(tmp_path.joinpath)
+    engine.sum("row_moments", {"seed": SEED, **RANGES})
+    engine.load_memories(tmp_path.joinpath)
+    with pytest.raises(PolicyError, match="ranges"):
+        engine.sum("row_moments", {"seed": SEED, "low": RANGES["low"] - 0.5, "high": RANGES["high"]})
 
 
 def rules_of_neighboring_ramps(engine):

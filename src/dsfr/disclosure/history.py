@@ -14,13 +14,13 @@ from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.scaling.affine import scale_features
 from dsfr.disclosure.differences import Binned, fewest_rows, thin_cells
 from dsfr.disclosure.function_rules import set_masses
-from dsfr.disclosure.refusal import OWN
 from dsfr.disclosure.rules import Request, numbered, too_light
+from dsfr.engines.agent import LASTING
 from dsfr.storage.bundles import Bundle, to_bytes
 from dsfr.training.tasks.messages import scaling_ranges
 
-ANSWERED = OWN + "answered"
-"""Prefix of the questions that were answered; a number and the name of the array follow."""
+ANSWERED = LASTING + "answered_"
+"""Prefix of the questions that were answered; a digest of the question and the name of the array follow."""
 ROWS_FOR_A_DIFFERENCE = 400
 """Own rows for each row that two questions about clusters differ by at least, until these are `Policy.min_mass`."""
 CLUSTER_TASKS = ("cluster_sums", "cluster_variances", "local_variances", "cluster_consensus")
@@ -31,20 +31,16 @@ def answered(kept: Bundle) -> list[Bundle]:
     found: dict[str, Bundle] = {}
     for name, array in kept.items():
         if name.startswith(ANSWERED):
-            number, own = name.removeprefix(ANSWERED).split("_", 1)
-            found.setdefault(number, {})[own] = array
+            digest, own = name.removeprefix(ANSWERED).split("_", 1)
+            found.setdefault(digest, {})[own] = array
     return list(found.values())
 
 
 def with_question(request: Request) -> Bundle:
-    """What is kept of a question that was answered; nothing if it was before."""
-    new = [one for one in asked(request) if not any(_is_same(one, other) for other in request.answered)]
-    first = len(request.answered)
-    return {f"{ANSWERED}{first + i:05d}_{name}": array for i, one in enumerate(new) for name, array in one.items()}
-
-
-def _is_same(one: Bundle, other: Bundle) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+    """What is kept of a question that was answered; the same names if it was before."""
+    return {
+        f"{ANSWERED}{_digest(one).hex()[:32]}_{name}": array for one in asked(request) for name, array in one.items()
+    }
 
 
 def asked(request: Request) -> Iterator[Bundle]:
@@ -92,8 +88,8 @@ def _terms(request: Request) -> Bundle:
     return {**rules, "evaluated": evaluated, **bins}
 
 
-def _digest(broadcast: Bundle) -> bytes:
-    return sha256(to_bytes(broadcast)).digest()
+def _digest(bundle: Bundle) -> bytes:
+    return sha256(to_bytes(bundle)).digest()
 
 
 def differences(request: Request) -> str | None:
