@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsfr.core.arrays import BLOCK_ROWS
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.link import Link
-from dsfr.disclosure import Policy, PolicyError, protect, protected_tasks
+from dsfr.disclosure import Policy, PolicyError, history, protect, protected_tasks
 from dsfr.disclosure import owner as owner_side
-from dsfr.disclosure.differences import Binned, effective_rows, fewest_rows
+from dsfr.disclosure.differences import BinnedPair, effective_rows, fewest_rows
 from dsfr.disclosure.history import cells, differences, knots, once
 from dsfr.disclosure.table import TABLE
 from dsfr.engines import InProcessEngine
@@ -251,18 +252,53 @@ def test_a_label_alone_in_a_rule_of_many_rows_is_not_protected():
     assert abs(found["moment"][D + 1] / found["feature_sum"][D + 1] - 5.0) < 1e-6
 
 
-weights = st.builds(lambda seed, n: np.random.default_rng(seed).random(n), st.integers(0, 999), st.integers(20, 60))
+def compared(after, before, **options):
+    """Fewest rows that columns of two arrays differ by; rows are numbers of rows, in two blocks."""
+    rows = np.arange(len(after))
+    blocks = (rows[: len(rows) // 3], rows[len(rows) // 3 :])
+    return fewest_rows([after.__getitem__], [part.__getitem__ for part in before], lambda: iter(blocks), **options)
 
 
-@given(weights, st.integers(0, 999))
-def test_a_difference_is_of_as_many_rows_as_have_another_weight(before, seed):
-    """Of equal size: that many rows; no other rows."""
+@given(st.integers(0, 999), st.integers(20, 60), st.integers(1, 4), st.integers(1, 3), st.sampled_from([5.0, np.inf]))
+def test_a_difference_is_of_the_fewest_rows_over_all_pairs_of_columns(seed, n_rows, k, n_before, least):
+    """Against every pair, column by column; some columns differ in a few rows by equal amounts."""
     rng = np.random.default_rng(seed)
-    rows = rng.choice(len(before), rng.integers(1, 10), replace=False)
-    after = before.copy()
-    after[rows] += 0.5
-    assert abs(fewest_rows(after[:, None], before[:, None]) - len(rows)) < 1e-6
-    assert fewest_rows(before[:, None], before[:, None]) == np.inf
+    after, before = rng.random((n_rows, k)), [rng.random((n_rows, rng.integers(1, 4))) for _ in range(n_before)]
+    for part in before:
+        for j in range(part.shape[1]):
+            if rng.random() < 0.7:
+                part[:, j] = after[:, rng.integers(k)]
+                rows = rng.choice(n_rows, rng.integers(0, 10), replace=False)
+                part[rows, j] += np.where(part[rows, j] > 0.5, -0.3, 0.3)
+    aparts = [np.abs(after[:, i] - part[:, j]) for part in before for i in range(k) for j in range(part.shape[1])]
+    expected = min(float(effective_rows(apart.sum(), apart.max())) for apart in aparts)
+    found = compared(after, before, least=least)
+    assert found == pytest.approx(expected) if expected < least else found >= least
+
+
+def test_the_nearest_column_is_not_the_one_that_differs_by_the_fewest_rows():
+    first = np.where(np.arange(800) < 400, 0.5, 0.0)
+    without = np.where(np.arange(800) == 0, 0.0, first)
+    near = without + np.where(np.arange(800) < 400, 0.01, 0.0)
+    assert compared(without[:, None], [np.stack([first, near], axis=1)]) == pytest.approx(1.0)
+
+
+def test_columns_of_the_same_question_are_not_compared():
+    weights = np.array([[0.5, 0.5], [0.5, 0.4]]).__getitem__
+    assert fewest_rows([weights], [weights], lambda: iter([np.arange(2)])) == np.inf
+
+
+def test_owners_hold_blocks_of_rows_and_not_the_weights_of_all(monkeypatch):
+    """Whatever the number of rows and of earlier questions."""
+    sizes = []
+    weights_of = history._weights
+    monkeypatch.setattr(history, "_weights", lambda question, X: sizes.append(len(X)) or weights_of(question, X))
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (9000, D))
+    engine = open_engine(shards_of(X, np.where(np.arange(9000) % 4 == 0, X[:, 0], np.nan), 3), Policy())
+    for middle in (-0.3, 0.3):
+        engine.sum("statistics", questions(steep_rules(middle)))
+    assert 0 < max(sizes) <= BLOCK_ROWS
 
 
 @given(st.integers(0, 999), st.integers(1, 4), st.integers(1, 4))
@@ -279,7 +315,10 @@ def test_differences_of_bins_are_those_of_all_pairs_of_runs(seed, n_own, n_other
             apart = np.abs(first * inside(x, low, high) - second * inside(x, lower, higher))
             expected = min(expected, float(effective_rows(apart.sum(), apart.max())))
     least = 1e9
-    found = Binned(first, {0: own}).fewest_rows(Binned(second, {0: others}), x, least)
+    pair = BinnedPair({0: own}, {0: others})
+    for block in (slice(0, 15), slice(15, 40)):
+        pair.add(first[block], second[block], x[block])
+    found = pair.fewest_rows(least)
     assert found == pytest.approx(expected) or found == expected
 
 

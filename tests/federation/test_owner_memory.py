@@ -54,7 +54,7 @@ def asked_after_saving(owners, folder):
 def test_a_memory_that_is_loaded_within_a_run_takes_no_answer_away(owners, tmp_path):
     engine = asked_after_saving(owners, tmp_path)
     engine.load_memories(lambda name: tmp_path / name / "00000001")
-    with pytest.raises(RefusedError, match="'differences': rules that differ .* by 1 of the own rows"):
+    with pytest.raises(RefusedError, match=r"'differences': rules that differ .* by 1 of the own rows"):
         ask(engine, 0.42)
 
 
@@ -64,7 +64,7 @@ def test_an_owner_that_is_restarted_and_resumes_remembers_answers_after_the_last
         again = {name: OwnerSite(tmp_path / f"kit-{name}") for name in owners}
         _, engine = begun(again, run)
         engine.load_memories(lambda name: tmp_path / name / "00000001")
-        with pytest.raises(RefusedError, match="'differences': rules that differ .* by 1 of the own rows"):
+        with pytest.raises(RefusedError, match=r"'differences': rules that differ .* by 1 of the own rows"):
             ask(engine, 0.42)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from dsfr.engines.contract import EngineError, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle, from_bytes, to_bytes
 
-
 LASTING = "lasting_"
 """Prefix of what an agent never forgets: an earlier memory that is restored adds to it, and takes nothing away."""
 

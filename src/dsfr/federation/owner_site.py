@@ -228,7 +228,7 @@ class OwnerSite:
         return folder
 
     def _load(self, path: Path) -> None:
-        """Restore a memory and all that was noted since. Keys are agreed anew: old ones would mask two answers alike."""
+        """Restore a memory, and all noted since. Keys are agreed anew: old ones would mask two answers alike."""
         assert self._agent is not None
         notes = Journal(path.with_name(NOTES))
         saved = {name: array for name, array in read_memory(path).items() if not name.startswith(OWN)}
