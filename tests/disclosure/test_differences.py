@@ -7,18 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsfr.core.arrays import BLOCK_ROWS
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.link import Link
-from dsfr.disclosure import Policy, PolicyError
+from dsfr.disclosure import Policy, PolicyError, history, protect, protected_tasks
 from dsfr.disclosure import owner as owner_side
-from dsfr.disclosure.differences import Binned, effective_rows, fewest_rows
+from dsfr.disclosure.differences import BinnedPair, effective_rows, fewest_rows
 from dsfr.disclosure.history import cells, differences, knots, once
+from dsfr.disclosure.rules import MOST_STARTS
 from dsfr.disclosure.table import TABLE
+from dsfr.engines import InProcessEngine
+from dsfr.training import TASKS
 from dsfr.training.ensemble.teacher import link_arrays
 from dsfr.training.tasks.messages import scalar
 from tests.disclosure.attacks import hits
 from tests.disclosure.test_attacks import (
     RANGES,
+    SEED,
     D,
     curves_of,
     open_engine,
@@ -87,6 +92,28 @@ def test_bins_that_end_at_neighboring_values(engine):
     expect(
         engine, bins_at_neighboring_values, r"'cells': values of column 0 that part 1 of the own rows.*min_split is 5"
     )
+
+
+def test_an_earlier_memory_does_not_make_owners_forget_what_they_have_answered(shards, tmp_path):
+    """A coordinator says when memories are saved and restored."""
+    engine = open_engine(shards, Policy())
+    teach(engine)
+    engine.save_memories(tmp_path.joinpath)
+    engine.sum("split_sums", split_question([0.3]))
+    engine.load_memories(tmp_path.joinpath)
+    with pytest.raises(PolicyError, match="'cells': values of column 0 that part 1 of the own rows"):
+        engine.sum("split_sums", split_question([0.4]))
+
+
+def test_an_earlier_memory_does_not_make_owners_forget_the_ranges(shards, tmp_path):
+    """Other ranges have another grid."""
+    tasks = protected_tasks(TASKS, policy=Policy())
+    engine = protect(InProcessEngine(shards, tasks), policy=True, masked=False)
+    engine.save_memories(tmp_path.joinpath)
+    engine.sum("row_moments", {"seed": SEED, **RANGES})
+    engine.load_memories(tmp_path.joinpath)
+    with pytest.raises(PolicyError, match="ranges"):
+        engine.sum("row_moments", {"seed": SEED, "low": RANGES["low"] - 0.5, "high": RANGES["high"]})
 
 
 def rules_of_neighboring_ramps(engine):
@@ -199,11 +226,12 @@ def test_start_centers_about_few_rows_tell_nothing_but_that_they_are_few(shards)
 
 
 def test_start_centers_are_not_tried_often(shards):
-    engine = open_engine(shards, Policy(max_refusals=2))
-    for place in (0.0, 0.1):
+    """Whatever the number of refusals that a policy allows."""
+    engine = open_engine(shards, Policy(max_refusals=1))
+    for place in np.arange(MOST_STARTS) / 100.0:
         engine.sum("start_objectives", {**START, "starts": np.full((8, 1, D), place)})
-    with pytest.raises(PolicyError, match="'starts': 2 questions about start centers, and max_refusals is 2"):
-        engine.sum("start_objectives", {**START, "starts": np.full((8, 1, D), 0.2)})
+    with pytest.raises(PolicyError, match="'starts': 40 questions about start centers, and no more than 40 are"):
+        engine.sum("start_objectives", {**START, "starts": np.full((8, 1, D), 0.9)})
 
 
 def test_the_strongest_rule_alone_is_not_summed_over(shards):
@@ -226,18 +254,53 @@ def test_a_label_alone_in_a_rule_of_many_rows_is_not_protected():
     assert abs(found["moment"][D + 1] / found["feature_sum"][D + 1] - 5.0) < 1e-6
 
 
-weights = st.builds(lambda seed, n: np.random.default_rng(seed).random(n), st.integers(0, 999), st.integers(20, 60))
+def compared(after, before, **options):
+    """Fewest rows that columns of two arrays differ by; rows are numbers of rows, in two blocks."""
+    rows = np.arange(len(after))
+    blocks = (rows[: len(rows) // 3], rows[len(rows) // 3 :])
+    return fewest_rows([after.__getitem__], [part.__getitem__ for part in before], lambda: iter(blocks), **options)
 
 
-@given(weights, st.integers(0, 999))
-def test_a_difference_is_of_as_many_rows_as_have_another_weight(before, seed):
-    """Of equal size: that many rows; no other rows."""
+@given(st.integers(0, 999), st.integers(20, 60), st.integers(1, 4), st.integers(1, 3), st.sampled_from([5.0, np.inf]))
+def test_a_difference_is_of_the_fewest_rows_over_all_pairs_of_columns(seed, n_rows, k, n_before, least):
+    """Against every pair, column by column; some columns differ in a few rows by equal amounts."""
     rng = np.random.default_rng(seed)
-    rows = rng.choice(len(before), rng.integers(1, 10), replace=False)
-    after = before.copy()
-    after[rows] += 0.5
-    assert abs(fewest_rows(after[:, None], before[:, None]) - len(rows)) < 1e-6
-    assert fewest_rows(before[:, None], before[:, None]) == np.inf
+    after, before = rng.random((n_rows, k)), [rng.random((n_rows, rng.integers(1, 4))) for _ in range(n_before)]
+    for part in before:
+        for j in range(part.shape[1]):
+            if rng.random() < 0.7:
+                part[:, j] = after[:, rng.integers(k)]
+                rows = rng.choice(n_rows, rng.integers(0, 10), replace=False)
+                part[rows, j] += np.where(part[rows, j] > 0.5, -0.3, 0.3)
+    aparts = [np.abs(after[:, i] - part[:, j]) for part in before for i in range(k) for j in range(part.shape[1])]
+    expected = min(float(effective_rows(apart.sum(), apart.max())) for apart in aparts)
+    found = compared(after, before, least=least)
+    assert found == pytest.approx(expected) if expected < least else found >= least
+
+
+def test_the_nearest_column_is_not_the_one_that_differs_by_the_fewest_rows():
+    first = np.where(np.arange(800) < 400, 0.5, 0.0)
+    without = np.where(np.arange(800) == 0, 0.0, first)
+    near = without + np.where(np.arange(800) < 400, 0.01, 0.0)
+    assert compared(without[:, None], [np.stack([first, near], axis=1)]) == pytest.approx(1.0)
+
+
+def test_columns_of_the_same_question_are_not_compared():
+    weights = np.array([[0.5, 0.5], [0.5, 0.4]]).__getitem__
+    assert fewest_rows([weights], [weights], lambda: iter([np.arange(2)])) == np.inf
+
+
+def test_owners_hold_blocks_of_rows_and_not_the_weights_of_all(monkeypatch):
+    """Whatever the number of rows and of earlier questions."""
+    sizes = []
+    weights_of = history._weights
+    monkeypatch.setattr(history, "_weights", lambda question, X: sizes.append(len(X)) or weights_of(question, X))
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (9000, D))
+    engine = open_engine(shards_of(X, np.where(np.arange(9000) % 4 == 0, X[:, 0], np.nan), 3), Policy())
+    for middle in (-0.3, 0.3):
+        engine.sum("statistics", questions(steep_rules(middle)))
+    assert 0 < max(sizes) <= BLOCK_ROWS
 
 
 @given(st.integers(0, 999), st.integers(1, 4), st.integers(1, 4))
@@ -254,7 +317,10 @@ def test_differences_of_bins_are_those_of_all_pairs_of_runs(seed, n_own, n_other
             apart = np.abs(first * inside(x, low, high) - second * inside(x, lower, higher))
             expected = min(expected, float(effective_rows(apart.sum(), apart.max())))
     least = 1e9
-    found = Binned(first, {0: own}).fewest_rows(Binned(second, {0: others}), x, least)
+    pair = BinnedPair({0: own}, {0: others})
+    for block in (slice(0, 15), slice(15, 40)):
+        pair.add(first[block], second[block], x[block])
+    found = pair.fewest_rows(least)
     assert found == pytest.approx(expected) or found == expected
 
 

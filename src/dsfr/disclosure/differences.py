@@ -7,16 +7,20 @@ functions of the rows. A difference is about as many rows as its weights add up 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 
+Weights: TypeAlias = Callable[[Array], Array]
+"""Weights of a block of rows."""
 NOTHING = 1e-12
 """Largest difference of weights that is none: rounding hides it."""
+SLACK = 1e-6
+"""Rounding of sums of squares, generously."""
 
 
 def effective_rows(total: Array, largest: Array) -> Array:
@@ -26,49 +30,98 @@ def effective_rows(total: Array, largest: Array) -> Array:
     return rows
 
 
-def fewest_rows(weights: Array, before: Array) -> float:
-    """Fewest rows that any column of weights differs by from the one nearest to it of an earlier question.
+def fewest_rows(
+    own: Sequence[Weights], others: Sequence[Weights], blocks: Callable[[], Iterable[Array]], least: float = np.inf
+) -> float:
+    """Fewest rows that any column of weights differs by from any column of another question.
+
+    Memory is that of a block of rows, and of a number for every pair of columns.
 
     Parameters
     ----------
-    weights, before : arrays of shape (n, k) and (n, l)
-        Of the same rows.
+    own, others : sequences of callables
+        Weights from 0 to 1 of a block of rows in the clusters or rules of a question; shape (n, k). Columns of the same
+        question are not compared.
+    blocks : callable
+        Iterates over the rows; called twice at most.
+    least : float, default=inf
+        Infinite is returned if none differ by fewer rows.
     """
-    squares = np.einsum("nl,nl->l", before, before)
-    nearest = (squares - 2.0 * weights.T @ before).argmin(axis=1)
-    apart = np.abs(weights - before[:, nearest])
-    return float(effective_rows(apart.sum(axis=0), apart.max(axis=0, initial=0.0)).min(initial=np.inf))
+    near = _near(own, others, blocks, least)
+    totals = {number: np.zeros((2, len(pairs))) for number, pairs in near.items()}
+    for X in blocks() if near else ():
+        mine = np.hstack([weights(X) for weights in own])
+        for number, pairs in near.items():
+            apart = np.abs(mine[:, pairs[:, 0]] - others[number](X)[:, pairs[:, 1]])
+            totals[number][0] += apart.sum(axis=0)
+            totals[number][1] = np.maximum(totals[number][1], apart.max(axis=0, initial=0.0))
+    return float(np.min([np.inf, *(effective_rows(*found).min() for found in totals.values())]))
 
 
-@dataclass(frozen=True, slots=True)
-class Binned:
-    """Weights of rows in one rule, and the values at which bins of columns end."""
+def _near(
+    own: Sequence[Weights], others: Sequence[Weights], blocks: Callable[[], Iterable[Array]], least: float
+) -> dict[int, IntArray]:
+    """Pairs of columns that may differ by fewer than ``least`` rows, by the number of the other question.
 
-    weights: Array
-    """Shape (n,)."""
-    knots: Mapping[int, Array]
-    """Ascending, by column."""
+    Differences of weights are at most 1, so they add up to no less, in units of the largest, than their squares do.
+    """
+    squares: list[Array | float] = [0.0] * len(others)
+    for X in blocks():
+        mine = [weights(X) for weights in own]
+        for number, weights in enumerate(others):
+            theirs = weights(X)
+            parts = [_squares(one, theirs, weights is of) for one, of in zip(mine, own, strict=True)]
+            squares[number] += np.concatenate(parts)
+    found = {number: np.argwhere(~(square >= least + SLACK)) for number, square in enumerate(squares)}
+    return {number: pairs for number, pairs in found.items() if len(pairs)}
 
-    def fewest_rows(self, other: Binned, X: Array, least: float) -> float:
-        """Fewest rows that a sum over adjacent bins of this and one of the other question differ by.
+
+def _squares(one: Array, other: Array, is_same: bool) -> Array:
+    """Sums of squared differences of every pair of columns; infinite within a question."""
+    if is_same:
+        return np.full((one.shape[1], other.shape[1]), np.inf)
+    sums: Array = (one**2).sum(axis=0)[:, None] + (other**2).sum(axis=0) - 2.0 * one.T @ other
+    return sums
+
+
+class BinnedPair:
+    """Two rules, each with the values at which bins of columns end, and sums by bins of both.
+
+    Blocks of rows are added one after the other, and numbers of every cell between values are kept.
+    """
+
+    def __init__(self, own: Mapping[int, Array], others: Mapping[int, Array]) -> None:
+        none = np.empty(0)
+        self._knots = {j: (own.get(j, none), others.get(j, none)) for j in set(own) | set(others)}
+        self._ends = {j: np.union1d(*knots) for j, knots in self._knots.items()}
+        self._totals = {j: np.zeros((3, len(ends) + 1)) for j, ends in self._ends.items()}
+        self._largest = {j: np.zeros((3, len(ends) + 1)) for j, ends in self._ends.items()}
+        self._whole = np.zeros(2)
+
+    def add(self, own: Array, others: Array, X: Array) -> None:
+        """Add rows, and their weights in both rules; shape (n,)."""
+        parts = (np.abs(own - others), own, others)
+        self._whole += (parts[0].sum(), 0.0)
+        self._whole[1] = max(self._whole[1], parts[0].max(initial=0.0))
+        for j, ends in self._ends.items():
+            place, n_cells = np.searchsorted(ends, X[:, j], side="right").astype(np.int64), len(ends) + 1
+            totals, largest = np.array([_by_cell(part, place, n_cells) for part in parts]).transpose(1, 0, 2)
+            self._totals[j] += totals
+            self._largest[j] = np.maximum(self._largest[j], largest)
+
+    def fewest_rows(self, least: float) -> float:
+        """Fewest rows that a sum over adjacent bins of one and a sum of the other question differ by.
 
         Bins of the same column, or all rows. Infinite if none differ by fewer than ``least``.
         """
-        columns = set(self.knots) | set(other.knots)
-        found = [self._along(other, X[:, j], j, least) for j in columns]
-        apart = np.abs(self.weights - other.weights)
-        whole = effective_rows(apart.sum(), apart.max(initial=0.0))
-        return min([float(whole), *found])
+        return float(np.min([effective_rows(*self._whole), *(self._along(j, least) for j in self._ends)]))
 
-    def _along(self, other: Binned, x: Array, j: int, least: float) -> float:
-        own, others = self.knots.get(j, np.empty(0)), other.knots.get(j, np.empty(0))
-        ends = np.union1d(own, others)
-        place, n_cells = np.searchsorted(ends, x, side="right").astype(np.int64), len(ends) + 1
-        parts = (self.weights - other.weights, self.weights, other.weights)
-        totals, largest = np.array([_by_cell(np.abs(part), place, n_cells) for part in parts]).transpose(1, 0, 2)
+    def _along(self, j: int, least: float) -> float:
+        totals, largest = self._totals[j], self._largest[j]
         if (effective_rows(totals, largest) >= least).all():
             return np.inf  # the cell with the largest weight has enough, whatever the others add
-        here, there = (_runs(np.searchsorted(ends, one).tolist(), n_cells) for one in (own, others))
+        n_cells = len(self._ends[j]) + 1
+        here, there = (_runs(np.searchsorted(self._ends[j], one).tolist(), n_cells) for one in self._knots[j])
         is_here, is_there = here[:, None], there[None]
         states = (is_here & is_there, is_here & ~is_there, ~is_here & is_there)
         total = sum((state @ of for state, of in zip(states, totals, strict=True)), np.zeros(1))
@@ -90,7 +143,6 @@ def _runs(ends: list[int], n_cells: int) -> npt.NDArray[np.bool_]:
     return np.array([(np.arange(n_cells) >= first) & (np.arange(n_cells) < last) for first, last in runs])
 
 
-def thin_cells(x: Array, ends: Array, least: float) -> Iterator[int]:
-    """Numbers of rows, fewer than ``least`` and not 0, in cells between ascending values."""
-    counts = np.bincount(np.searchsorted(ends, x, side="right"), minlength=len(ends) + 1)
-    yield from counts[(counts > 0) & (counts < least)].tolist()
+def cell_counts(x: Array, ends: Array) -> IntArray:
+    """Numbers of rows in cells between ascending values."""
+    return np.bincount(np.searchsorted(ends, x, side="right"), minlength=len(ends) + 1)

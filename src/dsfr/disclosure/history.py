@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 
 import numpy as np
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, row_blocks
 from dsfr.core.clustering.memberships import membership_powers, squared_distances
 from dsfr.core.features.linguistic import ARRAYS, LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.scaling.affine import scale_features
-from dsfr.disclosure.differences import Binned, fewest_rows, thin_cells
+from dsfr.disclosure.differences import BinnedPair, cell_counts, fewest_rows
 from dsfr.disclosure.function_rules import set_masses
-from dsfr.disclosure.refusal import OWN
 from dsfr.disclosure.rules import Request, numbered, too_light
+from dsfr.engines.agent import LASTING
 from dsfr.storage.bundles import Bundle, to_bytes
 from dsfr.training.tasks.messages import scaling_ranges
 
-ANSWERED = OWN + "answered"
-"""Prefix of the questions that were answered; a number and the name of the array follow."""
+ANSWERED = LASTING + "answered_"
+"""Prefix of the questions that were answered; a digest of the question and the name of the array follow."""
 ROWS_FOR_A_DIFFERENCE = 400
 """Own rows for each row that two questions about clusters differ by at least, until these are `Policy.min_mass`."""
 CLUSTER_TASKS = ("cluster_sums", "cluster_variances", "local_variances", "cluster_consensus")
@@ -31,20 +32,16 @@ def answered(kept: Bundle) -> list[Bundle]:
     found: dict[str, Bundle] = {}
     for name, array in kept.items():
         if name.startswith(ANSWERED):
-            number, own = name.removeprefix(ANSWERED).split("_", 1)
-            found.setdefault(number, {})[own] = array
+            digest, own = name.removeprefix(ANSWERED).split("_", 1)
+            found.setdefault(digest, {})[own] = array
     return list(found.values())
 
 
 def with_question(request: Request) -> Bundle:
-    """What is kept of a question that was answered; nothing if it was before."""
-    new = [one for one in asked(request) if not any(_is_same(one, other) for other in request.answered)]
-    first = len(request.answered)
-    return {f"{ANSWERED}{first + i:05d}_{name}": array for i, one in enumerate(new) for name, array in one.items()}
-
-
-def _is_same(one: Bundle, other: Bundle) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+    """What is kept of a question that was answered; the same names if it was before."""
+    return {
+        f"{ANSWERED}{_digest(one).hex()[:32]}_{name}": array for one in asked(request) for name, array in one.items()
+    }
 
 
 def asked(request: Request) -> Iterator[Bundle]:
@@ -92,51 +89,67 @@ def _terms(request: Request) -> Bundle:
     return {**rules, "evaluated": evaluated, **bins}
 
 
-def _digest(broadcast: Bundle) -> bytes:
-    return sha256(to_bytes(broadcast)).digest()
+def _digest(bundle: Bundle) -> bytes:
+    return sha256(to_bytes(bundle)).digest()
 
 
 def differences(request: Request) -> str | None:
     """No answer differs from an earlier one of the fit by a few own rows alone."""
-    X, new = _rows(request), list(asked(request))
+    new = list(asked(request))
     for is_cluster in (False, True):
-        problem = _centers_problem(request, [one for one in new if _has_centers(one, is_cluster)], X, is_cluster)
+        problem = _centers_problem(request, [one for one in new if _has_centers(one, is_cluster)], is_cluster)
         if problem is not None:
             return problem
-    for one in (one for one in new if "first_terms" in one):
-        problem = _bins_problem(request, one, X)
-        if problem is not None:
-            return problem
-    return None
+    return _bins_problem(request, [one for one in new if "first_terms" in one])
 
 
 def _has_centers(question: Bundle, is_cluster: bool) -> bool:
     return "centers" in question and ("fuzzifier" in question) == is_cluster
 
 
-def _centers_problem(request: Request, new: Sequence[Bundle], X: Array, is_cluster: bool) -> str | None:
+def _centers_problem(request: Request, new: Sequence[Bundle], is_cluster: bool) -> str | None:
     """Clusters are compared with clusters, and rules with rules; also those of one question."""
+    if not new:
+        return None
     least = request.policy.min_mass
     if is_cluster:  # the last steps of honest clustering differ by single rows where an owner has few
-        least = min(least, len(X) / ROWS_FOR_A_DIFFERENCE)
-    earlier = [_weights(one, X) for one in request.answered if _has_centers(one, is_cluster)] if new else []
-    for one in new:
-        weights = _weights(one, X)
-        found = min((fewest_rows(weights, before) for before in earlier), default=np.inf)
+        least = min(least, request.shard.n_samples / ROWS_FOR_A_DIFFERENCE)
+    own = [partial(_weights, one) for one in new]
+    earlier = [partial(_weights, one) for one in request.answered if _has_centers(one, is_cluster)]
+    found = fewest_rows(own, [*earlier, *own], partial(_blocks, request), least)
+    if not found >= least:
+        return _too_few(found, "clusters" if is_cluster else "rules", "min_mass", least)
+    return None
+
+
+def _bins_problem(request: Request, new: Sequence[Bundle]) -> str | None:
+    """Sums by bins, and those of rules, are compared with all that were asked before."""
+    earlier = [one for one in request.answered if "first_terms" in one]
+    for one in new if earlier else ():
+        least, found = _least_of_bins(request, one), _fewest_of_bins(request, one, earlier)
         if not found >= least:
-            return _too_few(found, "clusters" if is_cluster else "rules", "min_mass", least)
-        earlier.append(weights)
+            return _too_few(found, "rules or bins", "the least by min_mass and columns of products", least)
     return None
 
 
-def _bins_problem(request: Request, one: Bundle, X: Array) -> str | None:
-    own, least = list(_binned(one, X)), _least_of_bins(request, one)
-    for before in (before for before in request.answered if "first_terms" in before):
-        for other in _binned(before, X):
-            found = min(mine.fewest_rows(other, X, least) for mine in own)
-            if not found >= least:
-                return _too_few(found, "rules or bins", "the least by min_mass and columns of products", least)
-    return None
+def _fewest_of_bins(request: Request, one: Bundle, earlier: Sequence[Bundle]) -> float:
+    numbers = one["evaluated"].tolist()
+    pairs = [
+        {(i, j): BinnedPair(_bins(one), _bins(other)) for i in numbers for j in other["evaluated"].tolist()}
+        for other in earlier
+    ]
+    for X in _blocks(request):
+        mine = LinguisticRules.of_arrays(one).strengths(X)
+        for other, compared in zip(earlier, pairs, strict=True):
+            theirs = LinguisticRules.of_arrays(other).strengths(X)
+            for (i, j), pair in compared.items():
+                pair.add(mine[:, i], theirs[:, j], X)
+    least = _least_of_bins(request, one)
+    return float(np.min([np.inf, *(pair.fewest_rows(least) for compared in pairs for pair in compared.values())]))
+
+
+def _bins(question: Bundle) -> dict[int, Array]:
+    return {int(name.removeprefix("bins_")): ends for name, ends in question.items() if name.startswith("bins_")}
 
 
 def _least_of_bins(request: Request, one: Bundle) -> float:
@@ -155,11 +168,14 @@ def _too_few(found: float, what: str, rule: str, least: float) -> str:
 
 def cells(request: Request) -> str | None:
     """All values of a column that bins and ramps of the fit end at part the own rows into none, or not few."""
-    X, least = _rows(request), request.policy.min_split
-    used, new = _ends(request.answered), _ends(list(asked(request)))
-    for j, ends in new.items():
-        together = _distinct(np.concatenate([ends, used.get(j, np.empty(0))]))
-        for count in thin_cells(X[:, j], together, least):
+    least, used, new = request.policy.min_split, _ends(request.answered), _ends(list(asked(request)))
+    together = {j: _distinct(np.concatenate([ends, used.get(j, np.empty(0))])) for j, ends in new.items()}
+    counts = {j: np.zeros(len(ends) + 1, dtype=np.int64) for j, ends in together.items()}
+    for X in _blocks(request) if counts else ():
+        for j, ends in together.items():
+            counts[j] += cell_counts(X[:, j], ends)
+    for j, found in counts.items():
+        for count in found[(found > 0) & (found < least)].tolist():
             return (
                 f"values of column {j} that part {count} of the own rows, together with those of earlier questions of "
                 f"this fit, and min_split is {least}"
@@ -211,24 +227,17 @@ def once(request: Request) -> str | None:
     return None
 
 
-def _rows(request: Request) -> Array:
-    parts = [X.astype(np.float64) for X, _ in request.shard.batches()]
-    rows: Array = np.concatenate([np.empty((0, request.shard.n_features)), *parts])
-    return rows
+def _blocks(request: Request) -> Iterator[Array]:
+    """The own rows, block by block."""
+    for X, _ in request.shard.batches():
+        for block in row_blocks(len(X)):
+            yield X[block].astype(np.float64)
 
 
 def _weights(question: Bundle, X: Array) -> Array:
-    """Weights of all rows in the clusters or rules of a question; shape (n, k)."""
+    """Weights of rows in the clusters or rules of a question; shape (n, k)."""
     ranges = scaling_ranges({}, question)
     scaled = scale_features(X, ranges)
     if "fuzzifier" in question:
         return membership_powers(squared_distances(scaled, question["centers"]), float(question["fuzzifier"]))
     return firing_strengths(scaled, Rules.of_arrays(question))
-
-
-def _binned(question: Bundle, X: Array) -> Iterator[Binned]:
-    rules = LinguisticRules.of_arrays(question)
-    knots = {int(name.removeprefix("bins_")): ends for name, ends in question.items() if name.startswith("bins_")}
-    strengths = rules.strengths(X)
-    for number in question["evaluated"].tolist():
-        yield Binned(strengths[:, number], knots)

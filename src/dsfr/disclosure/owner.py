@@ -11,16 +11,17 @@ import numpy as np
 from dsfr.core.scaling.affine import Ranges
 from dsfr.disclosure.budget import SPENT, Budget
 from dsfr.disclosure.function_rules import NO_RANGES
-from dsfr.disclosure.history import ANSWERED, answered, differences, with_question
+from dsfr.disclosure.history import answered, differences, with_question
 from dsfr.disclosure.masks import KEY_BYTES, mask, new_key, pair_secrets, public_key, question
 from dsfr.disclosure.policy import Policy
-from dsfr.disclosure.refusal import OWN, PolicyError
+from dsfr.disclosure.refusal import KEPT, OWN, PolicyError
 from dsfr.disclosure.ring import LARGEST, PARTS, add, encode, to_parts
 from dsfr.disclosure.rules import DisclosureRule, Request
 from dsfr.disclosure.statements import Identity, Statement, run_of, unpack_statements
 from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE, TaskRules
-from dsfr.disclosure.tails import DECLARED, TAILS, find_tails, within_tails
+from dsfr.disclosure.tails import DECLARED, find_tails, within_tails
 from dsfr.engines import RefusedError, Task, Tasks
+from dsfr.engines.agent import lasting
 from dsfr.storage.bundles import Bundle, check_bundle
 from dsfr.training.tasks.registry import REGISTRY
 
@@ -52,14 +53,14 @@ class ProtectedTask:
 
     def __call__(self, shard: Any, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
         """Memory and contribution of an owner."""
-        kept = {name: value for name, value in memory.items() if name.startswith(OWN)}
-        rest = {name: value for name, value in memory.items() if not name.startswith(OWN)}
+        kept = {name: value for name, value in memory.items() if name.startswith(KEPT)}
+        rest = {name: value for name, value in memory.items() if not name.startswith(KEPT)}
         if self.name == STATE:
             found, contribution = self._state(shard)
-            return {**rest, **_declared(kept), **found}, contribution
+            return {**rest, **lasting(kept), **found}, contribution
         if self.name == ADMIT:
             found, contribution = self._admit(kept, broadcast)
-            return {**rest, **_declared(kept), **found}, contribution
+            return {**rest, **lasting(kept), **found}, contribution
         if OWN + "owners" not in kept:
             raise PolicyError(f"task {self.name!r} is refused: owners have not admitted each other to this fit")
         kept = self._count_round(kept, broadcast)
@@ -229,11 +230,6 @@ def _stated_labels(policy: Policy, shard: Any) -> int:
 def _is_compared(rules: TaskRules) -> bool:
     """Whether later questions are compared with those of a task."""
     return differences in (*rules.before, *rules.after)
-
-
-def _declared(kept: Bundle) -> Bundle:
-    """Declared ranges and limits, and what was answered, which a fit that is resumed keeps."""
-    return {name: array for name, array in kept.items() if name in (*DECLARED, *TAILS) or name.startswith(ANSWERED)}
 
 
 def _agreed_keys(private: bytes, statements: list[Statement]) -> Bundle:

@@ -12,15 +12,15 @@ import numpy as np
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 from dsfr.core.scaling.tails import tail_limits
 from dsfr.disclosure.policy import Policy
-from dsfr.disclosure.refusal import OWN
+from dsfr.engines.agent import LASTING
 from dsfr.storage.bundles import Bundle
 from dsfr.training.changed_rows import LimitedRows
 from dsfr.training.distillation.growth import MOST_LINE_FEATURES
 from dsfr.training.shard import Shard
 
-DECLARED = (OWN + "low", OWN + "high")
+DECLARED = (LASTING + "low", LASTING + "high")
 """Ranges that a fit began with."""
-TAILS = (OWN + "tail_low", OWN + "tail_high")
+TAILS = (LASTING + "tail_low", LASTING + "tail_high")
 """Limits of the own values, that follow from them."""
 
 

@@ -7,6 +7,14 @@ from typing import Any
 from dsfr.engines.contract import EngineError, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle, from_bytes, to_bytes
 
+LASTING = "lasting_"
+"""Prefix of what an agent never forgets: an earlier memory that is restored adds to it, and takes nothing away."""
+
+
+def lasting(memory: Bundle) -> Bundle:
+    """The part of a memory that an agent never forgets."""
+    return {name: array for name, array in memory.items() if name.startswith(LASTING)}
+
 
 class Agent:
     """Runs tasks on its own shard and keeps its memory from one task to the next.
@@ -46,8 +54,8 @@ class Agent:
         return self._memory
 
     def restore(self, memory: Bundle) -> None:
-        """Replace the memory by an earlier one."""
-        self._memory = self._copy(memory)
+        """Replace the memory by an earlier one, but for what is `LASTING` in the present one."""
+        self._memory = self._copy({**memory, **lasting(self._memory)})
 
     def _copy(self, bundle: Bundle) -> Bundle:
         return from_bytes(to_bytes(bundle)) if self._serialize else bundle

@@ -1,5 +1,6 @@
 """The contract between training and engines: what a task is and what an engine offers."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -19,6 +20,12 @@ class EngineError(RuntimeError):
 
 class RefusedError(EngineError):
     """An agent does not answer this question; it may answer another. Training then asks for less, or ends."""
+
+    @property
+    def rule(self) -> str:
+        """Name of the policy rule that the text names, or nothing: the text alone passes through every engine."""
+        found = re.search(r"policy rule '(\w+)'", str(self))
+        return found[1] if found else ""
 
 
 class Engine(Protocol):

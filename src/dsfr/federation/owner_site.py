@@ -13,8 +13,10 @@ import numpy as np
 
 from dsfr.disclosure import Policy, PolicyError, protected_tasks
 from dsfr.disclosure.owner import DECLARE, STATE
+from dsfr.disclosure.refusal import OWN
 from dsfr.engines import EngineError
-from dsfr.engines.agent import Agent
+from dsfr.engines.agent import Agent, lasting
+from dsfr.engines.checkpoint.journal import Journal, Record
 from dsfr.engines.checkpoint.memory import read_memory, write_memory
 from dsfr.federation.check import Expected, check_table
 from dsfr.federation.journal import AuditJournal
@@ -30,6 +32,8 @@ CONFIGURATION = "dsfr.json"
 """File in the folder ``local`` of a kit."""
 KEPT_MEMORIES = 3
 """Memories of a fit that an owner keeps."""
+NOTES = "answered"
+"""File beside them with what the owner never forgets in a fit: what it has answered, above all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ class OwnerSite:
         self._agent: Agent | None = None
         self._run, self._fit, self._answered = "", "", (b"", b"")
         self._number = self._refused = 0
+        self._has_noted = False
         self._ranges: Mapping[str, Any] = {}
 
     @property
@@ -128,7 +133,9 @@ class OwnerSite:
         self._check_ranges(message)
         if message.task in (SAVE, LOAD):
             return self._remember(message)
+        before = self._agent.memory
         contribution = self._agent.run(message.task, message.broadcast)
+        self._note(before)
         about = {name: list(array.shape) for name, array in contribution.items()}
         size, digest = payload_bytes(contribution), sha256(to_bytes(contribution)).hexdigest()
         self.journal.append(
@@ -188,7 +195,7 @@ class OwnerSite:
         )
         tasks = protected_tasks(TASKS, policy=self._policy, masked=True, identity=self._identity)
         self._agent = Agent(self.name, shard, tasks, serialize=True)
-        self._run, self._number, self._refused = message.run, 0, 0
+        self._run, self._number, self._refused, self._has_noted = message.run, 0, 0, False
         self._ranges = about["ranges"]
 
     def _check_consent(self, about: Mapping[str, Any]) -> None:
@@ -204,18 +211,46 @@ class OwnerSite:
     def _remember(self, message: Message) -> Bundle:
         """Save or load the own memory, which stays in the kit."""
         assert self._agent is not None
-        number = int(message.about["number"])
-        folder = self._kit / "local" / "memories" / self._fit
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        number, folder = int(message.about["number"]), self._folder()
         if message.task == LOAD:
-            self._agent.restore(read_memory(folder / f"{number:08d}"))
+            self._load(folder / f"{number:08d}")
             return {}
         write_memory(folder / f"{number:08d}", self._agent.memory)
-        saved = sorted(folder.iterdir())
+        saved = sorted(path for path in folder.iterdir() if path.name != NOTES)
         later = [path for path in saved if int(path.name) > number]  # of an earlier attempt
         for path in (*later, *[path for path in saved if path not in later][:-KEPT_MEMORIES]):
             path.unlink()
         return {}
+
+    def _folder(self) -> Path:
+        folder = self._kit / "local" / "memories" / self._fit
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+    def _load(self, path: Path) -> None:
+        """Restore a memory, and all noted since. Keys are agreed anew: old ones would mask two answers alike."""
+        assert self._agent is not None
+        notes = Journal(path.with_name(NOTES))
+        saved = {name: array for name, array in read_memory(path).items() if not name.startswith(OWN)}
+        for record in notes.read():
+            saved |= record.arrays
+        self._agent.restore(saved)
+        notes.replace([Record(lasting(self._agent.memory))])
+        self._has_noted = True
+
+    def _note(self, before: Bundle) -> None:
+        """Write what an answer adds to the lasting memory into the kit, before it leaves; a new fit begins anew."""
+        assert self._agent is not None
+        kept = lasting(self._agent.memory)
+        new = {name: kept[name] for name in kept if name not in before or not np.array_equal(kept[name], before[name])}
+        if not new:
+            return
+        notes = Journal(self._folder() / NOTES)
+        if self._has_noted:
+            notes.append(Record(new))
+        else:
+            notes.replace([Record(kept)])
+        self._has_noted = True
 
 
 def plan_digest(about: Mapping[str, Any]) -> str:

@@ -73,12 +73,13 @@ class DaskEngine(BaseEngine):
         """Let the workers write the memory of every agent to its path; later rounds read it from there."""
         save = self._dask.delayed(save_state, pure=False)
         self._wait(self._client.compute([save(self._states[name], _path(path_of, name)) for name in self.agents]))
-        self.load_memories(path_of)
+        load = self._dask.delayed(load_state)
+        self._states = {name: load(_path(path_of, name)) for name in self.agents}
 
     def load_memories(self, path_of: Callable[[str], Path]) -> None:
         """Restore the memory of every agent from its path."""
         load = self._dask.delayed(load_state)
-        self._states = {name: load(_path(path_of, name)) for name in self.agents}
+        self._states = {name: load(_path(path_of, name), state) for name, state in self._states.items()}
 
     def _run_round(self, task: str, verb: str, broadcast: Bundle) -> list[Bundle]:
         check_task(task, self._tasks)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dsfr.engines.agent import Agent
+from dsfr.engines.agent import Agent, lasting
 from dsfr.engines.checkpoint.memory import read_memory, write_memory
 from dsfr.engines.contract import EngineError, Task
 from dsfr.engines.reduction import reduce_bundles
@@ -63,9 +63,9 @@ def save_state(state: State, path: str) -> None:
     write_memory(Path(path), _memory(state))
 
 
-def load_state(path: str) -> State:
-    """The state of an agent, with its memory read from a file."""
-    return to_bytes(read_memory(Path(path))), [], 0
+def load_state(path: str, present: State = EMPTY) -> State:
+    """The state of an agent, with its memory read from a file, and what is lasting of the present one."""
+    return to_bytes({**read_memory(Path(path)), **lasting(_memory(present))}), [], 0
 
 
 def _memory(state: State) -> Bundle:

@@ -38,6 +38,8 @@ NOBODY = 0.0
 """A ticket that no agent with rows draws: with it, agents learn how to cluster and nobody proposes a start."""
 MAX_ELECTIONS = 10
 """Times that agents are asked who proposes the start, should the chosen one not answer."""
+FEW_ROWS_APART = "differences"
+"""Rule by which agents refuse a sum that differs from an earlier one by few of their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,17 +191,19 @@ def summed_centers(
     Over a share of the rows, if one is given.
 
     Stops when a step would move no center by more than ``tol``. Agents may refuse sums that differ from earlier ones by
-    few of their rows, as those of the last steps can: the centers before are then as good as can be had.
+    few of their rows, as those of the last steps can: the centers before are then as good as can be had. They have
+    converged only if the step from them was within ``tol``. Every other refusal is raised.
     """
     descent, present, filled, answered = LBFGS(MEMORY, MAX_STEP), tuple[str, ...](), False, None
+    move = np.inf
     patience = Patience(engine, solver.rounds_to_wait)
     for round_number in range(1, solver.most_rounds + 1):
         try:
             sums = unpack(ClusterSums, engine.sum("cluster_sums", {"centers": centers} | ask_sample(sample)))
-        except RefusedError:
-            if answered is None:
+        except RefusedError as refusal:
+            if answered is None or refusal.rule != FEW_ROWS_APART:
                 raise
-            return answered, True
+            return answered, bool(move <= solver.tol)
         answered = centers
         if engine.present != present:
             descent.restart()  # sums over others are of another objective

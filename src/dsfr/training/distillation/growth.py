@@ -31,8 +31,10 @@ MOST_LINE_FEATURES = 20
 """Features that lines may have; with more features, those that reproduce the teacher best as a plane."""
 MOST_CANDIDATES = 12
 """Features that rules may be split along; with more, those along which the teacher bends most."""
-MOST_REFUSALS = 30
-"""Refusals after which no agent is asked for the sums of a further rule: an agent may end a fit after many."""
+MOST_REFUSALS = 18
+"""Refusals after which no agent is asked for the sums of a further rule: an agent ends a fit after 40 of them, and up
+to 21 go to the teacher (one for the last step of each of 12 rule bases, one that ends them, two for each halving
+of 5 rules to 1, and 4 for halvings of 12 curves)."""
 BY_SLOPE = 4
 """Of these, features with the largest slopes instead: an interaction need not show as a bend."""
 

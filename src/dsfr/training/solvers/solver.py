@@ -12,7 +12,7 @@ from dsfr.engines import Engine
 from dsfr.training.clustering.clusters import agree_rules, summed_centers
 from dsfr.training.component import Component, Rule, count, number, only, parameter
 from dsfr.training.legs import Leg, Shape
-from dsfr.training.rounds import WAIT_FOR_ABSENT, Observer
+from dsfr.training.rounds import CLUSTERS, WAIT_FOR_ABSENT, Observer
 from dsfr.training.scaling.robust import agree_scaling
 from dsfr.training.scaling.survey import FEW_ROWS, Population, warn_of_many_rules
 from dsfr.training.weights.problem import Problem, Solution
@@ -117,10 +117,11 @@ class Solver(Component):
     def unconverged(self, stage: str, bound: float) -> str:
         """What to tell of a stage that ended with this error bound before it reached ``tol``."""
         verdict = "The model is usable" if bound < 0.01 else "The model may be far from the solution"
+        refused = " If agents have refused the last steps, more rounds do not help." if stage == CLUSTERS else ""
         remedy = "raise max_rounds" if self.shares_statistics else 'raise max_rounds or take solver="sums"'
         return (
             f"the {stage} did not reach tol={self.tol:g} within max_rounds={self.most_rounds} "
-            f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}."
+            f"(error bound {bound:.1e}). {verdict}; for a better one {remedy}.{refused}"
         )
 
 
