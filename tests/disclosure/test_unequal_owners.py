@@ -43,10 +43,12 @@ def error(policy, n_rows, seed, *, is_short=True):
     ("n_rows", "seed", "more"),
     [(2000, 0, 0.15), *(pytest.param(n, 1, more, marks=pytest.mark.slow) for n, more in ((2000, 0.15), (5000, 0.05)))],
 )
+@pytest.mark.filterwarnings("ignore:the clusters did not reach tol")  # owners refuse the last steps, as ADR 53 says
 def test_short_rules_explain_the_target_under_a_policy_nearly_as_well_as_without(n_rows, seed, more):
     assert error(Policy(), n_rows, seed) <= error(None, n_rows, seed) + more
 
 
+@pytest.mark.filterwarnings("ignore:the clusters did not reach tol")  # owners refuse the last steps, as ADR 53 says
 def test_automatic_models_keep_their_curves_though_every_owner_has_few_rows_somewhere():
     assert error(Policy(), 4000, 0, is_short=False) <= 0.15
 
