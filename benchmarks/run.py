@@ -92,6 +92,9 @@ def run(name: str) -> int:
 
 
 def main() -> None:
+    unknown = [name for name in sys.argv[1:] if name not in (*NAMES, "--render")]
+    if unknown:
+        raise SystemExit(f"{unknown[0]!r} is no benchmark: give --render, or some of {', '.join(NAMES)}")
     chosen = [name for name in sys.argv[1:] if name in NAMES] or [name for name in NAMES if name != "torture"]
     codes = [run(name) for name in (chosen if "--render" not in sys.argv else ())]
     for document in DOCUMENTS:

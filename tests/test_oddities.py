@@ -252,7 +252,7 @@ def test_nested_metadata_is_refused(tmp_path):
 
 
 def test_terminals_without_our_letters_are_no_error(tmp_path):
-    source = write(tmp_path / "t.csv", "größe,y\n1,2\n2,3\n")
+    source = write(tmp_path / "t.csv", "größe,y\n" + "".join(f"{x},{2 * x + 1}\n" for x in range(20)))
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "dsfr"]
     subprocess.run(

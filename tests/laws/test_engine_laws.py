@@ -184,7 +184,7 @@ def test_no_message_is_as_long_as_the_table(told):
 def test_no_message_grows_with_the_table_where_labels_choose_the_size(told):
     """Sixteen times the rows, with as many labels, make another model but none of another order of size."""
     small, large = weigh(200, **told), weigh(3200, **told)
-    assert small.keys() == large.keys()
+    assert large.keys() <= small.keys()  # a model of fewer rules asks for less
     for key in large:
         assert max(large[key]) <= 2 * max(small[key]) + 4, key
 
