@@ -13,7 +13,7 @@ from dsfr.paper.experiments.results import Row
 from dsfr.paper.reproduction.claims import Evidence
 from dsfr.paper.reproduction.figure_claims import grid_curve
 from dsfr.paper.reproduction.published import ADMM_PENALTY, DATASETS, METHODS, PAPER, SETTINGS, TITLES
-from dsfr.paper.reproduction.summary import group_by, mean_curve, median_curve
+from dsfr.paper.reproduction.summary import few_runs_shift_the_mean, group_by, mean_curve, median_curve
 from dsfr.storage.atomic import replacing
 
 BLUE, ORANGE, GREEN, GRAY = "#0b62a4", "#d1570a", "#2e8540", "#8a8a8a"
@@ -25,8 +25,6 @@ CONVERGENCE_LINES = (
     ("anderson", GREEN, "accelerated ADMM"),
     ("conjugate", BLUE, "conjugate residuals (default)"),
 )
-MEDIAN_GAP = 0.05
-"""Where mean and median differ by more than this, both are drawn."""
 SMALLEST_EXCESS = 1e-9
 """Smaller excesses of the objective are drawn as this value."""
 NAMES = ("overview", "convergence", "parameters", "pairs", "rules", "agents", "owners")
@@ -96,8 +94,8 @@ def _sweep(axis: Any, rows: list[Row], x: str, color: str, label: str) -> None:
     """Mean and band of the NRMSE over ``x``, and its median where it differs much from the mean."""
     values, means, deviations = mean_curve(rows, x)
     _band(axis, values, means, deviations, color, label)
-    _, middles = median_curve(rows, x)
-    if np.abs(middles - means).max() > MEDIAN_GAP:
+    if few_runs_shift_the_mean(rows, x):
+        _, middles = median_curve(rows, x)
         axis.plot(values, middles, color=color, linestyle="--", linewidth=1, label=f"{label} median".strip())
 
 

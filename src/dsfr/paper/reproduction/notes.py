@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsfr.paper.experiments.folds import DIRICHLET_CONCENTRATION
 from dsfr.paper.reproduction.claims import Evidence, cell_name
 from dsfr.paper.reproduction.published import CORES, SETTINGS, SIZES, TITLES
+from dsfr.paper.reproduction.summary import MEDIAN_GAP, few_runs_shift_the_mean, group_by
 from dsfr.training import Graph
 
 OPENING = (
@@ -24,27 +25,49 @@ CRITERIA = (
     "figures were added afterwards as well."
 )
 
-DASHED = "Dashed: the median, where a few runs shift the mean (WMSL, when its outlier row is among the test rows). "
+SWEPT = {
+    "parameters": ("penalties", "value", ("dataset", "parameter")),
+    "pairs": ("pairs", "pairs", ("dataset",)),
+    "rules": ("rules", "rules", ("dataset", "labels")),
+    "agents": ("agents", "agents", ("dataset",)),
+}
+"""Of every figure that shows medians: its experiment, what is varied, and the columns that tell curves apart."""
 
 
 def caption_note(evidence: Evidence, name: str) -> str:
     """What the caption of a figure explains besides its title."""
     spec = evidence.results.spec({"overview": "fits", "parameters": "penalties"}.get(name, name))
     fixed = f"Ridge {spec['ridge']:g}, consistency {spec['consistency']:g}. "
+    dashed = _dashed(evidence, name)
     notes = {
         "overview": "Error bars are cut at the edge of a panel. ",
         "convergence": "Above: objective of fuzzy c-means at the agents' own centers, divided by its value for all "
         "rows at the agreed centers (below 1 while the agents of ADMM do not agree). Below: relative excess of the "
         "objective of the weights over its minimum. ",
-        "parameters": f"Below: plain ADMM, stopped after {spec['max_rounds']} rounds. {DASHED}",
-        "pairs": f"{fixed}{DASHED}",
-        "rules": fixed,
-        "agents": f"{fixed}{DASHED}",
+        "parameters": f"Below: plain ADMM, stopped after {spec['max_rounds']} rounds. {dashed}",
+        "pairs": f"{fixed}{dashed}",
+        "rules": f"{fixed}{dashed}",
+        "agents": f"{fixed}{dashed}",
         "owners": "The rows are divided between agents at random, by ranges of the first feature, by cluster, or by "
         f"Dirichlet({DIRICHLET_CONCENTRATION:g}) shares; the {spec['labels']} labels are divided as evenly as the "
         f"agents' rows allow. {fixed}",
     }
     return notes[name]
+
+
+def _dashed(evidence: Evidence, name: str) -> str:
+    """Where the figure shows medians beside means."""
+    if name not in SWEPT:
+        return ""
+    experiment, varied, columns = SWEPT[name]
+    curves = group_by(evidence.results.rows[experiment], *columns)
+    shifted = dict.fromkeys(TITLES[key[0]] for key, rows in curves.items() if few_runs_shift_the_mean(rows, varied))
+    if not shifted:
+        return ""
+    return (
+        f"Dashed: the median, where it differs by more than {MEDIAN_GAP:g} from the mean, which a few runs shift "
+        f"({', '.join(shifted)}). "
+    )
 
 
 def differences(evidence: Evidence) -> list[str]:
