@@ -20,10 +20,12 @@ from scipy.stats import t as student
 
 from dsfr.cli import main
 from dsfr.paper.datasets import load_values
+from dsfr.paper.experiments.deviations import ALL, DEVIATIONS
 from dsfr.paper.experiments.results import ResultsError, read_results
 from dsfr.paper.experiments.spec import read_specs
 from dsfr.paper.reproduction import figures
 from dsfr.paper.reproduction.claims import PRINTED, table_claims
+from dsfr.paper.reproduction.deviations import ENTRIES, deviation_table
 from dsfr.paper.reproduction.document import heading, join_blocks, to_html
 from dsfr.paper.reproduction.figure_claims import figure_claims
 from dsfr.paper.reproduction.loading import REQUIRED, Results, check_complete
@@ -137,6 +139,13 @@ def test_captions_say_where_medians_are_drawn_and_how_many_runs_there_are(eviden
     metadata = {**evidence.results.metadata, "penalties": {**evidence.results.metadata["penalties"], "spec": spec}}
     even = replace(evidence, results=replace(evidence.results, metadata=metadata))
     assert "mean and standard deviation over 50 runs. Below:" in render(even)
+
+
+def test_every_measured_deviation_is_in_the_table_once(evidence):
+    assert sorted(name for entry in ENTRIES for name in entry.measured) == sorted([*DEVIATIONS, ALL])
+    assert all(entry.measured or entry.effect for entry in ENTRIES)
+    assert deviation_table(evidence).count("\n") == len(ENTRIES) + 1
+    assert "mean NRMSE with 100 to 500,000 pairs, as they are: Airfoil" in deviation_table(evidence)
 
 
 def test_missing_runs_raise(invented, tmp_path):
