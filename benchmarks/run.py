@@ -27,6 +27,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 NAMES = (
     "fit_time",
     "rounds",
+    "reductions",
     "clustering",
     "few_rounds",
     "tuning",

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 import dsfr
 from dsfr.cli import main
 from dsfr.paper.experiments import results as stored
+from dsfr.paper.experiments.deviations import DEVIATIONS
 from dsfr.paper.experiments.folds import Unit, make_fold, owners_by, units
 from dsfr.paper.experiments.results import ResultsError, Store, read_results
 from dsfr.paper.experiments.run import TimeEstimate, open_stores, run_experiments
@@ -25,6 +26,7 @@ from dsfr.paper.experiments.selection import best_on_test, chosen_by_leave_one_o
 from dsfr.paper.experiments.shared_rounds import SharedRounds
 from dsfr.paper.experiments.spec import KINDS, PARTITIONS, Spec, SpecError, find_specs, read_spec, read_specs
 from dsfr.paper.experiments.table import PRINTED, make_estimator
+from dsfr.paper.reproduction.published import ADMM_PENALTY
 from dsfr.training import Conjugate
 from tests.invented import EXPERIMENTS
 
@@ -252,13 +254,18 @@ def test_missing_and_broken_specs_raise(tmp_path):
 def test_the_specs_follow_the_protocol_of_the_paper():
     for quick in (False, True):
         specs = {spec.name: spec for spec in read_specs(EXPERIMENTS, quick=quick)}
-        fewer = {"deviations": 3, "complexity": 3}  # than the paper's ten
+        fewer = {"deviations": 5, "complexity": 3}  # than the paper's ten
+        one_fold = ("admm", "penalties", "deviations", "complexity")  # of the five of a repetition
         for name, spec in specs.items():
             assert spec.repetitions == (2 if quick else fewer.get(name, 10)), name
+            assert quick or spec.test_folds == (1 if name in one_fold else 5), name
         grid = specs["grid"]
         assert (grid.folds, grid.test_folds, grid.labels, grid.agents, grid.rules) == (5, 5, 50, 5, 5)
         assert (grid.fuzzifier, grid.tol, grid.grid) == (1.1, 1e-4, (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0))
         assert list(specs)[-1] == "fits"
+        doubled, printed = DEVIATIONS["eq. (14): no 1/2 before gamma"], DEVIATIONS["plain ADMM, rho_s = rho_p = 0.1"]
+        assert doubled.paper["unlabeled__weight"] == 2.0 * specs["deviations"].consistency
+        assert printed.paper["solver"].penalty == printed.paper["solver"].cluster_penalty == ADMM_PENALTY
     assert find_specs().resolve() == EXPERIMENTS.resolve() or find_specs().is_dir()
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,16 @@ from scipy.stats import t as student
 
 from dsfr.cli import main
 from dsfr.paper.datasets import load_values
+from dsfr.paper.experiments.deviations import ALL, DEVIATIONS
 from dsfr.paper.experiments.results import ResultsError, read_results
 from dsfr.paper.experiments.spec import read_specs
 from dsfr.paper.reproduction import figures
 from dsfr.paper.reproduction.claims import PRINTED, table_claims
+from dsfr.paper.reproduction.deviations import ENTRIES, deviation_table
 from dsfr.paper.reproduction.document import heading, join_blocks, to_html
 from dsfr.paper.reproduction.figure_claims import figure_claims
 from dsfr.paper.reproduction.loading import REQUIRED, Results, check_complete
+from dsfr.paper.reproduction.notes import caption_note
 from dsfr.paper.reproduction.published import DATASETS, METHODS, PAPER, SETTINGS, SIZES
 from dsfr.paper.reproduction.report import read_evidence, render, summary, with_deviations, write_report
 from dsfr.paper.reproduction.summary import Errors
@@ -123,6 +127,25 @@ def test_the_page_marks_paraphrases_and_errors_of_the_paper(evidence):
     assert "prints mu = 1. We read gamma = 1" in text
     assert "those of KCH add up to 21,563, not to its 21,613 samples" in text
     assert {name for name, (total, *parts) in SIZES.items() if sum(parts) != total} == {"kch"}
+
+
+def test_captions_say_where_medians_are_drawn_and_how_many_runs_there_are(evidence):
+    """A data set is named if, and only if, a few of its runs shift the mean."""
+    assert "from the mean, which a few runs shift (WMSL)" in caption_note(evidence, "agents")
+    rows = [{**row, "nrmse": 1.0} for row in evidence.results.rows["agents"]]
+    calm = replace(evidence, results=replace(evidence.results, rows={**evidence.results.rows, "agents": rows}))
+    assert "Dashed" not in caption_note(calm, "agents")
+    spec = {**evidence.results.spec("penalties"), "test_folds": 5, "repetitions": 10}
+    metadata = {**evidence.results.metadata, "penalties": {**evidence.results.metadata["penalties"], "spec": spec}}
+    even = replace(evidence, results=replace(evidence.results, metadata=metadata))
+    assert "mean and standard deviation over 50 runs. Below: plain ADMM" in render(even)
+
+
+def test_every_measured_deviation_is_in_the_table_once(evidence):
+    assert sorted(name for entry in ENTRIES for name in entry.measured) == sorted([*DEVIATIONS, ALL])
+    assert all(entry.measured or entry.effect for entry in ENTRIES)
+    assert deviation_table(evidence).count("\n") == len(ENTRIES) + 1
+    assert "mean NRMSE with 100 to 500,000 pairs, as they are: Airfoil" in deviation_table(evidence)
 
 
 def test_missing_runs_raise(invented, tmp_path):

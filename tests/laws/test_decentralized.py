@@ -59,7 +59,8 @@ ADMM = {"solver": "admm"}
 WAYS = [
     {"solver": "decentralized"},
     {"solver": "decentralized", "acceleration": None},
-    {"solver": "admm"},
+    {"solver": "conjugate"},
+    {"solver": "sums"},
     ADMM,
     ADMM | {"acceleration": None},
     ADMM | {"cluster_penalty": 1e-3},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import spearmanr
 
-from dsfr.core.arrays import Array
 from dsfr.paper.experiments.results import Row
 from dsfr.paper.reproduction.claims import NOT_IN_TABLE, POST_HOC, Claim, Evidence, list_datasets, yes_or_no
 from dsfr.paper.reproduction.complexity import complexity_claims
@@ -40,17 +39,17 @@ def figure_claims(evidence: Evidence) -> dict[str, list[Claim]]:
     }
 
 
-def grid_curve(evidence: Evidence, dataset: str, varied: str) -> tuple[list[float], Array, Array]:
-    """NRMSE of distributed SFR-ICR over ridge or weight, the other one fixed at `FIXED_VALUE`."""
+def grid_rows(evidence: Evidence, dataset: str, varied: str) -> list[Row]:
+    """Runs of distributed SFR-ICR over ridge or weight, the other one fixed at `FIXED_VALUE`."""
     fixed = {"ridge": "weight", "weight": "ridge"}[varied]
-    rows = evidence.results.where("grid", dataset=dataset, setting="distributed", method="SFR-ICR")
-    return mean_curve([row for row in rows if row[fixed] == FIXED_VALUE], varied)
+    wanted = {"dataset": dataset, "setting": "distributed", "method": "SFR-ICR", fixed: FIXED_VALUE}
+    return evidence.results.where("grid", **wanted)
 
 
 def _best_values(evidence: Evidence, varied: str) -> dict[str, float]:
     best = {}
     for dataset in evidence.results.spec("penalties")["datasets"]:
-        values, means, _ = grid_curve(evidence, dataset, varied)
+        values, means, _ = mean_curve(grid_rows(evidence, dataset, varied), varied)
         best[dataset] = values[int(means.argmin())]
     return best
 

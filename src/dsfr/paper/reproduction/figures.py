@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.paper.experiments.results import Row
 from dsfr.paper.reproduction.claims import Evidence
-from dsfr.paper.reproduction.figure_claims import grid_curve
+from dsfr.paper.reproduction.figure_claims import grid_rows
 from dsfr.paper.reproduction.published import ADMM_PENALTY, DATASETS, METHODS, PAPER, SETTINGS, TITLES
-from dsfr.paper.reproduction.summary import group_by, mean_curve, median_curve
+from dsfr.paper.reproduction.summary import few_runs_shift_the_mean, group_by, mean_curve, median_curve
 from dsfr.storage.atomic import replacing
 
 BLUE, ORANGE, GREEN, GRAY = "#0b62a4", "#d1570a", "#2e8540", "#8a8a8a"
@@ -25,8 +25,6 @@ CONVERGENCE_LINES = (
     ("anderson", GREEN, "accelerated ADMM"),
     ("conjugate", BLUE, "conjugate residuals (default)"),
 )
-MEDIAN_GAP = 0.05
-"""Where mean and median differ by more than this, both are drawn."""
 SMALLEST_EXCESS = 1e-9
 """Smaller excesses of the objective are drawn as this value."""
 NAMES = ("overview", "convergence", "parameters", "pairs", "rules", "agents", "owners")
@@ -87,18 +85,14 @@ def _panels(plt: Any, n_rows: int, n_columns: int, height: float = 2.6, **option
     return figure, axes
 
 
-def _band(axis: Any, x: Sequence[float], mean: Array, deviation: Array, color: str, label: str, **options: Any) -> None:
-    axis.plot(x, mean, color=color, label=label, **{"marker": "o", "markersize": 3, **options})
-    axis.fill_between(x, mean - deviation, mean + deviation, color=color, alpha=0.15, linewidth=0)
-
-
 def _sweep(axis: Any, rows: list[Row], x: str, color: str, label: str) -> None:
-    """Mean and band of the NRMSE over ``x``, and its median where it differs much from the mean."""
+    """Mean and band of the NRMSE over ``x``, cut at 0, and its median (dashed) where it differs much from the mean."""
     values, means, deviations = mean_curve(rows, x)
-    _band(axis, values, means, deviations, color, label)
-    _, middles = median_curve(rows, x)
-    if np.abs(middles - means).max() > MEDIAN_GAP:
-        axis.plot(values, middles, color=color, linestyle="--", linewidth=1, label=f"{label} median".strip())
+    axis.plot(values, means, color=color, label=label, marker="o", markersize=3)
+    band = {"color": color, "alpha": 0.15, "linewidth": 0}
+    axis.fill_between(values, np.maximum(means - deviations, 0.0), means + deviations, **band)
+    if few_runs_shift_the_mean(rows, x):
+        axis.plot(values, median_curve(rows, x)[1], color=color, linestyle="--", linewidth=1)
 
 
 def _overview(plt: Any, evidence: Evidence) -> Any:
@@ -183,7 +177,7 @@ def _parameters(plt: Any, evidence: Evidence) -> Any:
     figure, axes = _panels(plt, 2, len(datasets))
     for j, dataset in enumerate(datasets):
         for varied, color, label in (("ridge", ORANGE, "ridge (mu)"), ("weight", BLUE, "consistency (gamma)")):
-            _band(axes[0][j], *grid_curve(evidence, dataset, varied), color, label)
+            _sweep(axes[0][j], grid_rows(evidence, dataset, varied), varied, color, label)
         for parameter, color in (("rho_p", ORANGE), ("rho_s", BLUE)):
             rows = evidence.results.where("penalties", dataset=dataset, parameter=parameter)
             _sweep(axes[1][j], rows, "value", color, parameter)
@@ -192,8 +186,8 @@ def _parameters(plt: Any, evidence: Evidence) -> Any:
         axes[1][j].set_xlabel("value")
     for axis in axes[:, 0]:
         axis.set_ylabel("test NRMSE")
-    axes[0][-1].legend(frameon=False)
-    axes[1][-1].legend(frameon=False)
+    for axis in axes[:, -1]:
+        axis.legend(frameon=False)
     return figure
 
 
@@ -225,7 +219,7 @@ def _rules(plt: Any, evidence: Evidence) -> Any:
             _sweep(axis, rows, "rules", color, f"{count} labels")
         axis.set(title=TITLES[dataset], xlabel="rules", xticks=range(2, 21, 3))
     axes[0][0].set_ylabel("test NRMSE")
-    axes[0][-1].legend(frameon=False)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
@@ -242,5 +236,5 @@ def _owners(plt: Any, evidence: Evidence) -> Any:
         axis.errorbar(x + 0.15 * (k - 1.5), means, yerr=bars, fmt="o", color=color, markersize=4, label=partition)
     axis.set(xticks=x, ylabel="test NRMSE")
     axis.set_xticklabels([TITLES[dataset] for dataset in spec["datasets"]])
-    axis.legend(frameon=False, ncols=4, loc="upper left")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     return figure

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dsfr.paper.experiments.folds import DIRICHLET_CONCENTRATION
+from dsfr.paper.experiments.results import Row
 from dsfr.paper.reproduction.claims import Evidence, cell_name
+from dsfr.paper.reproduction.figure_claims import grid_rows
 from dsfr.paper.reproduction.published import CORES, SETTINGS, SIZES, TITLES
+from dsfr.paper.reproduction.summary import MEDIAN_GAP, few_runs_shift_the_mean, group_by
 from dsfr.training import Graph
 
 OPENING = (
@@ -24,27 +29,52 @@ CRITERIA = (
     "figures were added afterwards as well."
 )
 
-DASHED = "Dashed: the median, where a few runs shift the mean (WMSL, when its outlier row is among the test rows). "
+COLUMNS = {"penalties": ("dataset", "parameter"), "rules": ("dataset", "labels")}
+"""Columns that tell the curves of an experiment apart, where a data set has several."""
 
 
 def caption_note(evidence: Evidence, name: str) -> str:
     """What the caption of a figure explains besides its title."""
     spec = evidence.results.spec({"overview": "fits", "parameters": "penalties"}.get(name, name))
     fixed = f"Ridge {spec['ridge']:g}, consistency {spec['consistency']:g}. "
+    drawn = f"Bands: one standard deviation to both sides, cut at 0. {_dashed(evidence, name)}"
     notes = {
         "overview": "Error bars are cut at the edge of a panel. ",
         "convergence": "Above: objective of fuzzy c-means at the agents' own centers, divided by its value for all "
         "rows at the agreed centers (below 1 while the agents of ADMM do not agree). Below: relative excess of the "
         "objective of the weights over its minimum. ",
-        "parameters": f"Below: plain ADMM, stopped after {spec['max_rounds']} rounds. {DASHED}",
-        "pairs": f"{fixed}{DASHED}",
-        "rules": fixed,
-        "agents": f"{fixed}{DASHED}",
+        "parameters": f"Below: plain ADMM, stopped after {spec['max_rounds']} rounds. {drawn}",
+        "pairs": f"{fixed}{drawn}",
+        "rules": f"{fixed}{drawn}",
+        "agents": f"{fixed}{drawn}",
         "owners": "The rows are divided between agents at random, by ranges of the first feature, by cluster, or by "
         f"Dirichlet({DIRICHLET_CONCENTRATION:g}) shares; the {spec['labels']} labels are divided as evenly as the "
         f"agents' rows allow. {fixed}",
     }
     return notes[name]
+
+
+def _dashed(evidence: Evidence, name: str) -> str:
+    """Where the figure shows medians beside means."""
+    curves = _curves(evidence, name)
+    shifted = dict.fromkeys(TITLES[dataset] for dataset, rows, x in curves if few_runs_shift_the_mean(rows, x))
+    if not shifted:
+        return ""
+    return (
+        f"Dashed: the median, where it differs by more than {MEDIAN_GAP:g} from the mean, which a few runs shift "
+        f"({', '.join(shifted)}). "
+    )
+
+
+def _curves(evidence: Evidence, name: str) -> Iterator[tuple[str, list[Row], str]]:
+    """Data set, runs and varied number of every curve of a figure of errors."""
+    if name == "parameters":
+        for dataset in evidence.results.spec("penalties")["datasets"]:
+            yield from ((dataset, grid_rows(evidence, dataset, varied), varied) for varied in ("ridge", "weight"))
+    experiment, varied = ("penalties", "value") if name == "parameters" else (name, name)
+    if name in ("parameters", "pairs", "rules", "agents"):
+        grouped = group_by(evidence.results.rows[experiment], *COLUMNS.get(experiment, ("dataset",)))
+        yield from ((key[0], rows, varied) for key, rows in grouped.items())
 
 
 def differences(evidence: Evidence) -> list[str]:

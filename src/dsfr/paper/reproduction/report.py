@@ -32,7 +32,7 @@ CAPTIONS = {
     "overview": "Test NRMSE of all cells of Table II, mean and standard deviation; predicting the mean has NRMSE 1",
     "convergence": "Objective per round, mean and standard deviation over {runs} runs",
     "parameters": "Distributed SFR-ICR over one parameter, the others fixed at {fixed:g}, mean and standard deviation "
-    "over {runs} runs (above) and {few} (below)",
+    "over {runs} runs{few}",
     "pairs": "Distributed SFR-ICR over the number of interpolated pairs of each agent, {runs} runs",
     "rules": "Distributed SFR-ICR over the number of rules, {runs} runs",
     "agents": "SFR-ICR over the number of agents, which share {labels} labels, {runs} runs",
@@ -203,7 +203,8 @@ def _figure_section(evidence: Evidence, name: str, claims: list[Claim]) -> list[
 
 def _captioned_figure(name: str, evidence: Evidence, claims: list[Claim]) -> str:
     experiment = {"overview": "fits", "parameters": "grid"}.get(name, name)
-    runs, few = (evidence.results.n_runs(one) for one in (experiment, "penalties"))
+    runs, below = (evidence.results.n_runs(one) for one in (experiment, "penalties"))
+    few = f" (above) and {below} (below)" if below != runs else ""
     title = CAPTIONS[name].format(runs=runs, few=few, fixed=FIXED_VALUE, **evidence.results.spec(experiment))
     verdicts = [f"Claim of the paper, in our words: {claim.sentence} Our runs: {claim.in_ours}" for claim in claims]
     caption = f"{title}. {notes.caption_note(evidence, name)}{' '.join(verdicts)}"

@@ -20,6 +20,8 @@ CELL = ("dataset", "setting", "method")
 """Columns that identify a cell of the table."""
 REFERENCE = "SFR-ICR"
 """Method against which the others are tested."""
+MEDIAN_GAP = 0.05
+"""Where mean and median differ by more than this, figures show both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,12 @@ def median_curve(rows: Iterable[Row], x: str) -> tuple[list[float], Array]:
     """Values of ``x``, and the median of the NRMSE at each."""
     values, errors = _errors_over(rows, x)
     return values, np.array([np.median(group) for group in errors])
+
+
+def few_runs_shift_the_mean(rows: Iterable[Row], x: str) -> bool:
+    """Whether mean and median of the NRMSE differ by more than `MEDIAN_GAP` at some value of ``x``."""
+    found = list(rows)
+    return bool(np.abs(median_curve(found, x)[1] - mean_curve(found, x)[1]).max() > MEDIAN_GAP)
 
 
 def group_by(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
