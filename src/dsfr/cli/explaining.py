@@ -187,7 +187,7 @@ def _matrix_of(data: str, model: Any, delimiter: str | None, decimal: str | None
     delimiter, decimal = guessed_dialect(data, delimiter, decimal)
     table, origin = read_table(data, delimiter=delimiter), Origin(decimal=decimal)
     known = model.target_name in table.column_names
-    y = numbers(table, model.target_name, allow_missing=True, origin=origin) if known else None
+    y = numbers(table, model.target_name, origin) if known else None
     return matrix(table, model.columns, origin), y
 
 
