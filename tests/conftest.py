@@ -14,7 +14,7 @@ settings.register_profile(
 settings.register_profile("search", deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# A shell starts background jobs with SIGINT ignored, and programs inherit that: tests that interrupt programs would fail.
+# A shell starts background jobs with SIGINT ignored, and programs inherit that: tests could not interrupt them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
