@@ -7,7 +7,7 @@ PEERS := .venv-peers
 ACCURACY := .venv-accuracy
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check lint types imports format lock bench speed reproduce picture docs printed tables torture package sbom clean
+.PHONY: help demo test quick slow check lint types imports format lock bench speed reproduce picture docs printed tables torture package sbom clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,7 +27,10 @@ demo: $(READY) ## train short rules on a bundled table of five owners, compare m
 # Files of tests run in parallel, on as many processes as there are cores, each with a core; `pytest` alone runs them one
 # after the other. Many tests start Python, which without bytecode files compiles all that it imports.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
-test: check ## lint, types, import rules and the tests
+test: $(READY) ## lint, types, import rules and the tests, side by side: types take one core most of a minute
+	$(MAKE) --no-print-directory -j4 check quick
+
+quick: $(READY) ## the tests that take at most five seconds each
 	$(PYTEST) -m "not slow"
 
 slow: $(READY) ## the tests that take more than five seconds each: MPI jobs, kills, memory, a federation, stored results

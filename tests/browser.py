@@ -27,6 +27,7 @@ def chromium() -> Iterator[object]:
         "--disable-gpu",
         "--disable-dev-shm-usage",
         "--window-size=1200,900",
+        "--force-prefers-reduced-motion",  # no smooth scrolling: a click finds its place at once
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
@@ -37,6 +38,19 @@ def chromium() -> Iterator[object]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             opened.quit()
+
+
+def open_page(browser, address: str) -> None:
+    """Open a page and wait until it is drawn: charts are drawn when their width is known, after the page is loaded."""
+    browser.get(address)
+    wait_for_frames(browser)
+
+
+def wait_for_frames(browser) -> None:
+    """Wait until the browser has laid out and drawn the page as it is now; observers of sizes have run then."""
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+    )
 
 
 def requests_of(browser) -> list[str]:

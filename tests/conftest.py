@@ -1,6 +1,7 @@
 """Shared fixtures: hypothesis profiles, small tables, engines that serialise every message."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -12,6 +13,10 @@ settings.register_profile(
 )
 settings.register_profile("search", deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A shell starts background jobs with SIGINT ignored, and programs inherit that: tests could not interrupt them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

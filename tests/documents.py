@@ -11,6 +11,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,21 @@ def run_shell(block: Block) -> None:
         elif words[0] == "dsfr":
             result = CliRunner().invoke(main, words[1:])
             assert result.exit_code == 0, f"{command}\n{result.output}"
+        elif words[:2] == ["pip", "install"]:
+            _check_installed(words[2:])
         elif words[0] == "python" and (ROOT / words[1]).is_file():
             _run_script(words[1:])
         else:
             raise AssertionError(f"line {block.line}: {command!r} cannot be run here; say why before the block")
+
+
+def _check_installed(requirements: list[str]) -> None:
+    """Nothing is installed: the package and its extras must be those of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for requirement in requirements:
+        name, _, extras = requirement.removesuffix("]").partition("[")
+        assert name == project["name"], requirement
+        assert set(extras.split(",")) - {""} <= project["optional-dependencies"].keys(), requirement
 
 
 def _written(match: re.Match[str]) -> str:

@@ -15,10 +15,11 @@ mpl.use("Agg")
 DOCUMENTS = [
     path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if blocks_of(path.read_text()) and path.name
 ]
-STARTS_PROCESSES = "clusters.md"
+TAKE_LONG = ("clusters.md", "install.md")
+"""Documents that start processes, or run the demo."""
 COMPLETE = ("README.md", "tutorial.md", "messy-table.md")
 """Documents that a reader follows from an empty folder: they make all that they use."""
-MOST_SKIPPED = 8
+MOST_SKIPPED = 7
 """Blocks that are not run, in all documents together."""
 
 
@@ -41,7 +42,7 @@ def tables(folder):
 
 @pytest.mark.parametrize(
     "document",
-    [pytest.param(path, marks=[pytest.mark.slow] if path.name == STARTS_PROCESSES else []) for path in DOCUMENTS],
+    [pytest.param(path, marks=[pytest.mark.slow] if path.name in TAKE_LONG else []) for path in DOCUMENTS],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 @pytest.mark.filterwarnings("ignore")
@@ -77,6 +78,8 @@ def test_the_runner_fails_where_a_block_fails(tmp_path, monkeypatch):
         (">>> 1 + 1\n3\n", "python"),
         ("dsfr magic\n", "bash"),
         ("rm x\n", "bash"),
+        ("pip install 'dsfr[magic]'\n", "bash"),
+        ("pip install dfsr\n", "bash"),
     ):
         block = Block(kind, code, None, None, 1)
         with pytest.raises((AssertionError, ZeroDivisionError)):

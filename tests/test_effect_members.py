@@ -27,7 +27,7 @@ from dsfr.export import to_fml, to_onnx
 from dsfr.model.model import Model
 from dsfr.report import write_report
 from dsfr.storage import bundles
-from tests.browser import chromium
+from tests.browser import chromium, open_page
 from tests.tables import make_table
 from tests.test_explain import predictor_of
 from tests.test_modelfile import forge
@@ -321,7 +321,7 @@ def test_the_page_computes_what_the_model_computes(browser, tmp_path, n_rule_bas
     model = mixture_of(3, n_rule_bases, n_effects)
     X = np.vstack([rows_of(3, model), 1e5 * FARTHEST * rows_of(3, model, 5)])
     browser.get_log("browser")
-    browser.get(write_report(model, tmp_path / "r.html", X[:100], model.predict(X[:100])).as_uri())
+    open_page(browser, write_report(model, tmp_path / "r.html", X[:100], model.predict(X[:100])).as_uri())
     found = browser.execute_script("return arguments[0].map(row => predict(model, row))", X.tolist())
     expected = model.predict(X)
     assert (np.abs(found - expected) <= 1e-9 * size_of(model, expected)).all()

@@ -570,6 +570,21 @@ def test_text_in_a_data_frame_is_a_category_or_refused_with_its_column(column, r
         fitted.predict(X)
 
 
+def test_text_in_arrays_is_refused_with_its_place():
+    X, y = np.arange(10.0).reshape(5, 2), np.arange(5.0)
+    odd = X.astype(object)
+    odd[3, 1] = "high"
+    fitted = SFRRegressor(n_rules=2).fit(X, y)
+    for call in (lambda: SFRRegressor(n_rules=2).fit(odd.tolist(), y), lambda: fitted.predict(odd)):
+        with pytest.raises(ValueError, match=r"X has 'high' in row 3, column 1, which is not a number.*data frame"):
+            call()
+    for targets in (["1", "2", "low", "3", "4"], pd.Series([1.0, 2.0, "low", 3.0, 4.0])):
+        with pytest.raises(ValueError, match=r"y has 'low' in row 2, which is not a number.*an unlabelled row"):
+            SFRRegressor(n_rules=2).fit(X, targets)
+    texts = SFRRegressor(n_rules=2, random_state=0).fit(X.astype(str), y.astype(str))
+    np.testing.assert_array_equal(texts.predict(X), SFRRegressor(n_rules=2, random_state=0).fit(X, y).predict(X))
+
+
 def test_numbers_in_a_column_of_objects_are_numbers():
     X = pd.DataFrame({"speed": np.arange(20.0), "kind": pd.Series([str(n) for n in range(20)], dtype=object)})
     text = SFRRegressor(n_rules=2, random_state=0).fit(X, np.arange(20.0)).predict(X)

@@ -20,8 +20,9 @@ from dsfr.core.explain.simplification import n_sets, set_similarity, simplify_pr
 from dsfr.core.explain.structure import Structure
 from dsfr.core.explain.words import LABELS, label
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
-from dsfr.core.prediction.mixture import Member, Mixture, Scores
+from dsfr.core.prediction.mixture import Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.scores import Scores
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.model.model import Model
 from tests.tables import make_table

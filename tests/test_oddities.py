@@ -218,7 +218,7 @@ def test_a_pipe_can_be_read(model, tmp_path):
     ids=lambda column: str(column.type),
 )
 def test_numbers_of_every_type_are_read(column):
-    np.testing.assert_array_equal(numbers(pa.table({"a": column}), "a", allow_missing=True), [1.0, 2.0, np.nan])
+    np.testing.assert_array_equal(numbers(pa.table({"a": column}), "a"), [1.0, 2.0, np.nan])
 
 
 def test_large_whole_numbers_are_read():

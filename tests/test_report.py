@@ -25,7 +25,7 @@ from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from dsfr.report.reproduce import reproduction_of
 from dsfr.training import ADMM, ICR, FuzzyRules, RangeScaling
-from tests.browser import chromium, requests_of
+from tests.browser import chromium, open_page, requests_of, wait_for_frames
 from tests.tables import make_table, owners_of
 from tests.test_explain import average_of, rows_of
 from tests.test_rule_card import table
@@ -54,7 +54,7 @@ def trained():
 def opened(browser, path):
     requests_of(browser)
     browser.get_log("browser")
-    browser.get(path.as_uri())
+    open_page(browser, path.as_uri())
     return browser
 
 
@@ -268,6 +268,7 @@ def test_the_page_fits_a_phone_and_both_colours(browser, trained, tmp_path):
         assert page.execute_script("return document.documentElement.scrollWidth") <= 360
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    wait_for_frames(browser)  # a click goes to the place that the button had when the browser was asked
     background = "return getComputedStyle(document.body).backgroundColor"
     button = page.find_element("id", "theme")
     colours = {}
@@ -336,7 +337,6 @@ def test_short_rules_are_drawn_as_a_tree_with_their_words(browser, pages):
     assert inputs == set(words)
     drawn = page.execute_script("return [...document.querySelectorAll('#words svg')].map((e) => e.innerHTML.length)")
     assert len(drawn) == len(words)
-    page.execute_script("document.documentElement.style.scrollBehavior = 'auto'")
     page.execute_script("document.querySelector('.tree .leaf').click()")
     place = page.execute_script(
         "return document.querySelector('[data-rule]').getBoundingClientRect().top / innerHeight"

@@ -24,6 +24,7 @@ def trained_engine(X, y, owners, *, serialize=False, **more):
     return engine, train(engine, make_settings(**told | more))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seeds, st.integers(2, 5), hyperparameters, st.sampled_from(["robust", "range"]), st.booleans())
 def test_distributed_equals_pooled(seed, n_agents, hyper, scaling, uncertainty):

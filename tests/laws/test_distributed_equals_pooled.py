@@ -38,6 +38,7 @@ hyperparameters = st.fixed_dictionaries(
 bases = st.sampled_from(["rules", "rules", "wavelets"])
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(seeds, st.integers(1, 6), st.sampled_from([0.3, 1.0, 100.0]), hyperparameters, bases, st.integers(1, 20))
 def test_exact_training_equals_the_pooled_closed_form(seed, n_agents, skew, hyper, basis, n_nodes):
@@ -97,6 +98,7 @@ def weights_by(solver, engine, rules, population, **told):
     return solution.weights, solution.converged
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     seeds,

@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes
 import dsfr
 from dsfr import AutoSFRRegressor, Ensemble, InProcess
 from dsfr.core.arrays import SUM_ROWS
-from dsfr.core.prediction.mixture import CAUTION
+from dsfr.core.prediction.scores import CAUTION
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, Settings, make_shards, train
 from dsfr.training.rows import ArrayRows, DistinctRows

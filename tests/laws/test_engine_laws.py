@@ -50,6 +50,7 @@ def test_the_same_seed_gives_the_same_bits(seed, n_agents, told):
     np.testing.assert_array_equal(first.predictor.predict(X), second.predictor.predict(X))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seeds, everything, everything)
 def test_an_earlier_training_on_the_same_engine_does_not_matter(seed, before, told):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr import AutoSFRRegressor, Ensemble, SFRRegressor
-from dsfr.core.prediction.mixture import Scores
+from dsfr.core.prediction.scores import Scores
 from tests.tables import make_table, owners_of, train_on
 
 seeds = st.integers(0, 10_000)

@@ -13,7 +13,8 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
-from dsfr.core.prediction.mixture import Member, Mixture, Scores
+from dsfr.core.prediction.mixture import Member, Mixture
+from dsfr.core.prediction.scores import Scores
 from tests.test_effect_members import effects_of
 from tests.test_explain import average_of, model_of, predictor_of, rows_of
 from tests.test_rule_card import random_tree

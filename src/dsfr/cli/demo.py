@@ -10,7 +10,10 @@ import click
 from dsfr.cli.group import examples, main
 
 
-@main.command(epilog=examples("dsfr demo", "dsfr demo --seed 7 -o my-demo.dsfr"))
+@main.command(
+    short_help="Train short rules, compare methods, write a report.",
+    epilog=examples("dsfr demo", "dsfr demo --seed 7 -o my-demo.dsfr"),
+)
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of folds, labels and fits."
 )

@@ -12,13 +12,14 @@ from dsfr.cli.noise import input_noise, noise_option
 
 
 @main.command(
+    short_help="Print a model as sentences, or explain a prediction.",
     epilog=examples(
         "dsfr explain houses.dsfr",
         "dsfr explain houses.dsfr houses.csv",
         "dsfr explain houses.dsfr --row houses.csv:17",
         "dsfr explain houses.dsfr --format csv > rules.csv",
         "dsfr explain houses.dsfr --as-file edited.yaml",
-    )
+    ),
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
@@ -75,10 +76,11 @@ def explain(
 
 
 @main.command(
+    short_help="Write a model with fewer rules and sets.",
     epilog=examples(
         "dsfr simplify houses.dsfr -o simple.dsfr",
         "dsfr simplify houses.dsfr houses.csv --similarity 0.6 -o simple.dsfr",
-    )
+    ),
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
@@ -187,7 +189,7 @@ def _matrix_of(data: str, model: Any, delimiter: str | None, decimal: str | None
     delimiter, decimal = guessed_dialect(data, delimiter, decimal)
     table, origin = read_table(data, delimiter=delimiter), Origin(decimal=decimal)
     known = model.target_name in table.column_names
-    y = numbers(table, model.target_name, allow_missing=True, origin=origin) if known else None
+    y = numbers(table, model.target_name, origin) if known else None
     return matrix(table, model.columns, origin), y
 
 

@@ -15,7 +15,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 KIT = click.option("--kit", required=True, type=_FOLDER, help="Folder of the own kit.")
 
 
-@main.group()
+@main.group(short_help="Train together with other organisations.")
 def federation() -> None:
     """Train together with other organisations, each with its own rows (needs the extra `federation`)."""
 

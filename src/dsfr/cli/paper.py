@@ -9,7 +9,9 @@ import click
 from dsfr.cli.group import examples, main
 
 
-@main.command(epilog=examples("dsfr datasets", "DSFR_DATA_HOME=~/tables dsfr datasets"))
+@main.command(
+    short_help="List the paper's data sets.", epilog=examples("dsfr datasets", "DSFR_DATA_HOME=~/tables dsfr datasets")
+)
 def datasets() -> None:
     """List the paper's data sets: rows, features, source, and whether they are on this machine."""
     from dsfr.cli.console import show_table
@@ -26,12 +28,13 @@ def datasets() -> None:
 
 
 @main.command(
+    short_help="Run the paper's experiments.",
     epilog=examples(
         "dsfr reproduce --quick",
         "dsfr reproduce --jobs 8",
         "dsfr reproduce experiments/grid.toml --output mine",
         "dsfr reproduce --render --output reproduction --report pages",
-    )
+    ),
 )
 @click.argument("specs", required=False, type=click.Path(exists=True))
 @click.option("--quick", is_flag=True, help="Two repetitions and thinner curves: a sixth of the work or less.")

@@ -27,12 +27,13 @@ class RoundsOption(click.Option):
 
 
 @main.command(
+    short_help="Estimate rounds, bytes and time of a training.",
     epilog=examples(
         "dsfr plan --rows 1000000 --features 8 --agents 20 --latency 50",
         "dsfr plan --rows 1e6 --features 8 --agents 20 --solver sums --topology grid",
         "dsfr plan --rows 1e6 --features 8 --agents 20 --solver decentralized --topology ring",
         "dsfr plan --rows 50000 --features 30 --agents 5 --solver few-rounds --latency 2000 --bandwidth 1",
-    )
+    ),
 )
 @click.option("--rows", required=True, type=float, metavar="N", help="Rows of all agents together.")
 @click.option("--features", required=True, type=click.IntRange(min=1), metavar="N", help="Number of features.")

@@ -12,9 +12,10 @@ from dsfr.cli.noise import input_noise, noise_option
 
 
 @main.command(
+    short_help="Add predictions to a table.",
     epilog=examples(
         "dsfr predict houses.dsfr new.csv -o predicted.csv", "dsfr predict houses.dsfr new.csv --interval 0.9 | head"
-    )
+    ),
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))

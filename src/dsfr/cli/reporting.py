@@ -8,7 +8,8 @@ from dsfr.cli.group import BadInputError, dialect_options, examples, guessed_dia
 
 
 @main.command(
-    epilog=examples("dsfr report houses.dsfr -o report.html", "dsfr report houses.dsfr houses.csv -o report.html")
+    short_help="Write a page about a model, for any browser.",
+    epilog=examples("dsfr report houses.dsfr -o report.html", "dsfr report houses.dsfr houses.csv -o report.html"),
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
@@ -39,7 +40,10 @@ def report(model: str, data: str | None, output: str, delimiter: str | None, dec
     click.echo(f"{output} ({len(page) / 1e3:.0f} kB): open it in a browser", err=True)
 
 
-@main.command(epilog=examples("dsfr export houses.dsfr -o houses.onnx", "dsfr export houses.dsfr -o houses.fml"))
+@main.command(
+    short_help="Write a model as ONNX or IEEE 1855 markup.",
+    epilog=examples("dsfr export houses.dsfr -o houses.onnx", "dsfr export houses.dsfr -o houses.fml"),
+)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", required=True, metavar="FILE", help="A name that ends in .onnx, .fml or .xml.")
 @click.option("--double", is_flag=True, help="ONNX with double precision input and output.")

@@ -48,6 +48,7 @@ OPTION_GROUPS = {
 
 @main.command(
     cls=GroupedCommand,
+    short_help="Train a model on a table.",
     option_groups=OPTION_GROUPS,
     epilog=examples(
         "dsfr fit houses.csv --target price -o houses.dsfr",

@@ -16,7 +16,7 @@ from dsfr.core.arrays import Array, with_dtype
 from dsfr.core.prediction.errors import in_units, unit_of
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.engines import Engine
-from dsfr.estimators.checks import as_targets, check_finite, checked_count, dtype_of, is_scan
+from dsfr.estimators.checks import TEXT_REMEDY, as_targets, check_finite, check_text, checked_count, dtype_of, is_scan
 from dsfr.estimators.engines import Dask
 from dsfr.estimators.label_weights import relative_weights, weighted_labels
 from dsfr.estimators.model_reading import ModelReading
@@ -209,6 +209,7 @@ class DistributedRegressor(NotebookMixin, RegressorMixin, Predictions, ModelRead
             validate_data(self, X, skip_check_array=True)
             self._schema = schema
             return encode_frame(X, schema)
+        check_text(X, "X", TEXT_REMEDY)
         rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)
         default = [f"x{j}" for j in range(self.n_features_in_)]
         self._schema = Schema.of(map(str, getattr(self, "feature_names_in_", default)))

@@ -10,6 +10,8 @@ from sklearn.utils import check_array
 
 from dsfr.core.arrays import Array
 
+TEXT_REMEDY = "Correct it, or make it NaN: a missing value. Categories are learnt from columns of a data frame."
+
 
 def dtype_of(precision: Any) -> npt.DTypeLike:
     """Type in which features are kept."""
@@ -52,6 +54,19 @@ def check_numbers(X: Any) -> None:
                 )
 
 
+def check_text(values: Any, name: str, remedy: str) -> None:
+    """Refuse text that is no number in an array, naming its place; other kinds are left to scikit-learn."""
+    if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) not in (1, 2):
+        return
+    array = np.asarray(values)
+    if array.dtype.kind not in "USO":
+        return
+    for place, value in np.ndenumerate(array):
+        if isinstance(value, (str, bytes)) and not _is_number(value):
+            where = ", ".join(f"{kind} {index}" for kind, index in zip(("row", "column"), place, strict=False))
+            raise ValueError(f"{name} has {str(value)!r} in {where}, which is not a number. {remedy}")
+
+
 def _is_number(value: object) -> bool:
     try:
         float(value)  # type: ignore[arg-type]
@@ -62,6 +77,8 @@ def _is_number(value: object) -> bool:
 
 def as_targets(y: Any) -> Array:
     """Targets as numbers, NaN where unlabelled."""
+    values = y.to_numpy() if hasattr(y, "to_numpy") else y
+    check_text(values, "y", "Correct it, or make it NaN: an unlabelled row.")
     targets: Array = check_array(
         y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y", ensure_min_samples=0
     )

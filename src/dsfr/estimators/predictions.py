@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dsfr.core.arrays import Array
 from dsfr.core.prediction.mixture import Deviations
-from dsfr.estimators.checks import check_finite, check_numbers, is_scan
+from dsfr.estimators.checks import TEXT_REMEDY, check_finite, check_numbers, check_text, is_scan
 from dsfr.io.dask_frames import is_lazy, predict_lazily
 from dsfr.model.frames import as_frame, encode_frame, is_frame
 from dsfr.model.model import Interval, Model
@@ -78,6 +78,7 @@ class Predictions:
         X, columns = as_frame(X), self.model_.columns
         if columns.is_plain:
             check_numbers(X)
+            check_text(X, "X", TEXT_REMEDY)
             X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         elif is_frame(X):
             X = encode_frame(X, columns)

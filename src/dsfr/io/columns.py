@@ -59,13 +59,13 @@ def listed(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + more
 
 
-def numbers(table: Table, name: str, *, allow_missing: bool = False, origin: Origin = Origin()) -> Array:  # noqa: B008
+def numbers(table: Table, name: str, origin: Origin = Origin()) -> Array:  # noqa: B008
     """A column as numbers, NaN where missing.
 
     Raises
     ------
     TableError
-        Naming the first value that is no finite number, or the number of missing ones where none may be.
+        Naming the first value that is no finite number.
     """
     column = _require(table, name)
     if pa.types.is_dictionary(column.type):
@@ -75,19 +75,10 @@ def numbers(table: Table, name: str, *, allow_missing: bool = False, origin: Ori
     elif is_number(column.type):
         values = _as_float(column)
     else:
-        raise TableError(
-            f"column {name!r} holds {column.type}, not numbers: convert it, or train without it (--ignore)"
-        )
+        raise TableError(f"column {name!r} holds {column.type}, not numbers: convert it to numbers")
     if np.isinf(values).any():
         first = origin.row(int(np.flatnonzero(np.isinf(values))[0]))
         raise TableError(f"column {name!r} is infinite in {first}: correct it, or drop that row")
-    missing = np.isnan(values)
-    if missing.any() and not allow_missing:
-        first = origin.row(int(np.flatnonzero(missing)[0]))
-        raise TableError(
-            f"column {name!r} has {missing.sum()} missing value(s), the first in {first}: fill them in, drop those "
-            "rows, or train without the column (--ignore)"
-        )
     return values
 
 
@@ -113,7 +104,7 @@ def matrix(table: Table, schema: Schema, origin: Origin = Origin()) -> Array:  #
 
     def column_of(column: Column) -> Array:
         if column.levels is None:
-            return numbers(table, column.name, allow_missing=True, origin=origin)
+            return numbers(table, column.name, origin)
         return codes(table, column)
 
     return schema.encode(column_of, table.num_rows)
@@ -177,7 +168,7 @@ def _first_text(column: Any, name: str, origin: Origin) -> str:
         try:
             pa.scalar(value, pa.string()).cast(pa.float64())
         except pa.ArrowInvalid:
-            remedy = "Correct it, encode the column as numbers, or train without it (--ignore)"
+            remedy = "Correct it, or clear the cell (a missing value; in the target, an unlabelled row)"
             if re.fullmatch(r"[-+]?\d+,\d+", value):
                 remedy = "If its decimals have a comma: --decimal ,"
             return f"column {name!r} has text where a number is needed: {value!r} in {origin.row(row)}. {remedy}"

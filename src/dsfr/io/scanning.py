@@ -100,7 +100,7 @@ class Scan:
     def count_labels(self) -> int:
         """Number of rows with a target, in one pass over that column."""
         return sum(
-            int(np.count_nonzero(~np.isnan(numbers(table, self.target_name, allow_missing=True, origin=origin))))
+            int(np.count_nonzero(~np.isnan(numbers(table, self.target_name, origin))))
             for origin, table in self.tables([self.target_name])
         )
 
@@ -145,7 +145,7 @@ class Scan:
         n_labels = 0
         for origin, table in self.tables(names):
             X = matrix(table, self.schema, origin)
-            y = numbers(table, self.target_name, allow_missing=True, origin=origin).copy()
+            y = numbers(table, self.target_name, origin).copy()
             owners = None if self.agent_column is None else labels(table, self.agent_column, origin)
             known, hidden = np.flatnonzero(~np.isnan(y)), np.full_like(y, np.nan)
             if self.kept_labels is not None:

@@ -19,8 +19,10 @@ from dsfr.core.features.bases import AnyBasis, basis_of
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.bounds import check_mixture
 from dsfr.core.prediction.link import Link
-from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
+from dsfr.core.prediction.mixture import Member, Mixture
+from dsfr.core.prediction.posterior import Posterior
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.scores import Scores
 from dsfr.core.scaling.affine import Ranges
 from dsfr.model.record import check_record, check_student, check_width_scale
 from dsfr.model.schema import Schema

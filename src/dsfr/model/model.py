@@ -278,7 +278,9 @@ class Model:
         is measured on the rows ``X``, with targets ``y`` if known, or else on rows drawn from the model.
         """
         if self.is_student:
-            raise ValueError("these rules are as simple as asked for: train with a smaller max_rules or max_terms")
+            raise ValueError(
+                "these rules are as simple as asked for: train with fewer max_rules (dsfr fit --rules N) or max_terms"
+            )
         rows = None if X is None else self.completed(X)
         return simplify(self, rows, y, similarity=similarity, min_strength=min_strength)
 

@@ -17,7 +17,7 @@ from dsfr.engines.gossip.summation import KEY_BYTES, message_bytes
 from dsfr.training import Settings
 from dsfr.training.legs import Leg
 from dsfr.training.plan import legs
-from dsfr.training.scaling.survey import check_size
+from dsfr.training.scaling.checks import check_size
 from dsfr.training.tasks.declaration import NUMBER
 
 SAMPLE_ROWS = 20_000

@@ -67,5 +67,5 @@ def data_of_table(table: Table, model: Model, decimal: str = ".") -> ReportData:
     origin = Origin(decimal=decimal)
     X = matrix(table, model.columns, origin)
     known = model.target_name in table.column_names
-    y = numbers(table, model.target_name, allow_missing=True, origin=origin) if known else None
+    y = numbers(table, model.target_name, origin) if known else None
     return ReportData._complete(X, y, range(1, len(X) + 1))

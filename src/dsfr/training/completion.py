@@ -17,7 +17,7 @@ from dsfr.core.missing_shifts import missing_shifts
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.scaling.survey import check_features
+from dsfr.training.scaling.checks import check_features
 from dsfr.training.shard import DENSITY, Shard, pack_density, unpack_density
 from dsfr.training.tasks.declaration import Fields, array, at_least, not_below, optional, within
 from dsfr.training.tasks.fields import COUNT, FLAG, RANGES, TARGET_RANGE

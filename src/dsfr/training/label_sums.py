@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.prediction.mixture import Member, Mixture, Posterior
+from dsfr.core.prediction.mixture import Member, Mixture
+from dsfr.core.prediction.posterior import Posterior
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.solve.statistics import Statistics
 from dsfr.training.blas_threads import single_threaded_blas

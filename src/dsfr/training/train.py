@@ -24,6 +24,7 @@ from dsfr.training.ensemble.members import Base
 from dsfr.training.label_sums import LabelSums
 from dsfr.training.rounds import CLUSTERS, WEIGHTS
 from dsfr.training.scaling import robust, survey
+from dsfr.training.scaling.checks import warn_of_many_rules
 from dsfr.training.settings import Settings
 from dsfr.training.shard import Purpose
 from dsfr.training.tasks.checked_engine import checked
@@ -176,7 +177,7 @@ def _train_mixture(
     """Rule bases one after the other, averaged; and how sure their average is."""
     target = target_scale.agree_target(engine, settings, sample)
     population = target.population
-    survey.warn_of_many_rules(settings, population.n_samples)
+    warn_of_many_rules(settings, population.n_samples)
     trained, weighed = rule_bases.agree_bases(engine, settings, population, target.effects.members, observe)
     shares = weighed.shares
     strongest = trained[int(shares.argmax())]

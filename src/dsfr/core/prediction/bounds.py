@@ -15,8 +15,10 @@ from dsfr.core.density import RowDensity
 from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.link import Link
-from dsfr.core.prediction.mixture import Mixture, Posterior, Scores
+from dsfr.core.prediction.mixture import Mixture
+from dsfr.core.prediction.posterior import Posterior
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.scores import Scores
 from dsfr.core.scaling.affine import MAX_SCALED, MAX_VALUE, Ranges
 
 MAX_UNIT = 10.0 * MAX_VALUE

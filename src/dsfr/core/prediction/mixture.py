@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
-from scipy.special import ndtri
 
 from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.compiled import worthwhile
@@ -18,8 +16,10 @@ from dsfr.core.features.expectation import takes_unknown
 from dsfr.core.prediction.levels import Categories, with_levels
 from dsfr.core.prediction.link import Link
 from dsfr.core.prediction.noisy_rows import NoisyRows, noisy_blocks, noisy_rows
+from dsfr.core.prediction.posterior import Posterior
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.prediction.rule_deviations import row_deviations
+from dsfr.core.prediction.scores import Scores
 from dsfr.core.threads import each_chunk
 
 WITHOUT_DENSITY = (
@@ -32,30 +32,6 @@ WITHOUT_UNCERTAINTY = (
 )
 
 
-CAUTION = 3.0
-"""Labels that an error as large as the deviation of the target counts as: chosen on the design tables of
-benchmarks/tables."""
-
-
-@dataclass(frozen=True, slots=True)
-class Posterior:
-    """Posterior distribution of the weights of one predictor, given the labels."""
-
-    factor: Array
-    """Upper Cholesky factor of the posterior precision, in units of the noise; shape (p, p)."""
-    noise: float
-    """Standard deviation of the noise, in the target's units."""
-
-    def variances(self, H: Array, unit: float) -> Array:
-        """Variance of a new observation at every row of features, that of the noise plus that of the weights; (n,).
-
-        Targets are divided by ``unit`` first: the square of 1e200 overflows, that of 1e-200 underflows.
-        """
-        root = solve_triangular(self.factor, H.T, trans="T")
-        variances: Array = (self.noise / unit) ** 2 * (1.0 + np.einsum("pn,pn->n", root, root))
-        return variances
-
-
 @dataclass(frozen=True, slots=True)
 class Member:
     """One predictor of a mixture."""
@@ -64,86 +40,6 @@ class Member:
     share: float
     """Its weight in the average; those of all members sum to 1."""
     posterior: Posterior | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Cumulative counts of absolute leave-one-out errors, from which jackknife intervals are made.
-
-    Errors are those of a row of typical deviation: each is divided by the deviation of its own row.
-    """
-
-    thresholds: Array
-    """Ascending, in the target's units."""
-    counts: Array
-    """Number of errors at or below each threshold; the last is the number of labels."""
-    typical_deviation: float = 0.0
-    """Root mean squared leave-one-out deviation of the labelled rows; 0: intervals of all rows have the same width."""
-    rule_deviations: Array | None = None
-    """Of short rules: deviation of a new observation by rule, in the target's units, see `row_deviations`; (k,)."""
-
-    def half_width(self, coverage: float) -> float:
-        """Half the width of the interval of a typical row: the ``ceil(coverage (n + 1))``-th smallest of ``n`` errors.
-
-        There is no guarantee for finite samples that it holds a new target with probability ``coverage``.
-
-        Raises
-        ------
-        ValueError
-            If there are too few labels for such a coverage.
-        """
-        n = float(self.counts[-1])
-        if not self.suffice_for(coverage):
-            raise ValueError(
-                f"coverage={coverage:g} needs at least {int(np.ceil(coverage / (1.0 - coverage) - 1e-9))} labelled "
-                f"rows, and the model has seen {int(n)} (duplicates count once): ask for less, or label more rows"
-            )
-        return float(self.thresholds[int(np.argmax(self.counts >= self._rank(coverage)))])
-
-    def cautious(self, deviation: float) -> Scores:
-        """Larger errors: the smaller they are beside the deviation of the target, the more of that may be chance.
-
-        The logarithm of the root mean squared error is averaged over `CAUTION` labels that speak for the deviation, and
-        those that there are.
-        """
-        share = CAUTION / (float(self.counts[-1]) + CAUTION)
-        error = self.deviation
-        factor = (deviation / error) ** share if 0.0 < error < deviation else 1.0
-        return replace(self, thresholds=factor * self.thresholds)
-
-    def suffice_for(self, coverage: float) -> bool:
-        """Whether there are enough labels for intervals of this coverage."""
-        return self._rank(coverage) <= float(self.counts[-1])
-
-    @property
-    def deviation(self) -> float:
-        """Root mean squared error, from the counts."""
-        largest = max(float(self.thresholds[-1]), np.finfo(np.float64).tiny)
-        squares = np.diff(self.counts, prepend=0.0) @ (self.thresholds / largest) ** 2
-        return largest * float(np.sqrt(squares / self.counts[-1]))
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of `deviation`, from the spread of the squared errors (delta method)."""
-        largest = max(float(self.thresholds[-1]), np.finfo(np.float64).tiny)
-        weights = np.diff(self.counts, prepend=0.0) / self.counts[-1]
-        squares = (self.thresholds / largest) ** 2
-        mean = float(weights @ squares)
-        spread = float(weights @ (squares - mean) ** 2) / max(float(self.counts[-1]) - 1.0, 1.0)
-        return largest * float(np.sqrt(spread / mean)) / 2.0 if mean > 0.0 else 0.0
-
-    def input_factor(self, coverage: float) -> float:
-        """By how many deviations of the inputs the interval of a typical row grows, in squares.
-
-        As many as of errors, if these are in proportion to deviations; else as many as a normal distribution has.
-        """
-        if self.typical_deviation > 0.0:
-            return self.half_width(coverage) / self.typical_deviation
-        return float(ndtri((1.0 + coverage) / 2.0))
-
-    def _rank(self, coverage: float) -> float:
-        """Rank, among the sorted errors, of the one that is the half width: ``ceil(coverage (n + 1))``."""
-        return float(np.ceil(coverage * (float(self.counts[-1]) + 1.0) - 1e-9))
 
 
 class Deviations(NamedTuple):

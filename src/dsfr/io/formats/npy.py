@@ -42,7 +42,7 @@ class Npy(TableFormat):
         shape = [0, 0]
 
         def append(table: Table) -> None:
-            rows = np.column_stack([numbers(table, name, allow_missing=True) for name in table.column_names])
+            rows = np.column_stack([numbers(table, name) for name in table.column_names])
             if not shape[0]:
                 shape[1] = rows.shape[1]
                 _write_header(file, shape)

@@ -23,8 +23,9 @@ from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.link import Link, rounded_hold
-from dsfr.core.prediction.mixture import Member, Mixture, Scores
+from dsfr.core.prediction.mixture import Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.scores import Scores
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas

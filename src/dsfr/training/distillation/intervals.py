@@ -9,9 +9,9 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.density import RowDensity
-from dsfr.core.prediction.mixture import Scores
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.prediction.rule_deviations import rounded_deviations, row_deviations
+from dsfr.core.prediction.scores import Scores
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.completion import DENSITY_FIELDS

@@ -9,8 +9,10 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.prediction.link import reach_of
-from dsfr.core.prediction.mixture import Member, Mixture, Posterior, Scores
+from dsfr.core.prediction.mixture import Member, Mixture
+from dsfr.core.prediction.posterior import Posterior
 from dsfr.core.prediction.predictor import Predictor
+from dsfr.core.prediction.scores import Scores
 from dsfr.core.scaling.quantiles import counts_below, floats_up_to
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle

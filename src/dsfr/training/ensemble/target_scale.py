@@ -15,7 +15,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, reach_of
-from dsfr.core.prediction.mixture import Scores
+from dsfr.core.prediction.scores import Scores
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.ensemble.calibration import label_weights, labeled_sample

@@ -11,7 +11,8 @@ from dsfr.core.clustering.normal_starts import RowMoments
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.scaling.survey import FirstLook, check_size
+from dsfr.training.scaling.checks import check_size
+from dsfr.training.scaling.survey import FirstLook
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array
 from dsfr.training.tasks.fields import COUNT, RANGES, SEED

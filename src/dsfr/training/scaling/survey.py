@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,18 +12,18 @@ from dsfr.core.arrays import CHUNK_ROWS, SUM_ROWS, Array, row_blocks
 from dsfr.core.clustering.normal_starts import RowMoments
 from dsfr.core.density import NormalSums, RowDensity, density_of, no_sums
 from dsfr.core.sampling import sample_share
-from dsfr.core.scaling.affine import LARGEST_FLOAT, MAX_VALUE, Moments, Ranges
+from dsfr.core.scaling.affine import LARGEST_FLOAT, Moments, Ranges
 from dsfr.core.threads import each_chunk
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.duplicates.distinct_rows import NOTES
+from dsfr.training.scaling.checks import NO_LABEL, check_features, check_size, check_targets, checked_ranges
 from dsfr.training.scaling.row_sums import ASKED, ROW_SUMS, ask_moments, known_sums, row_sums
 from dsfr.training.shard import LOG_TARGET, Purpose, Shard
-from dsfr.training.tasks.declaration import array, at_least, optional
+from dsfr.training.tasks.declaration import array, optional
 from dsfr.training.tasks.fields import COUNT, COUNTS, FLAG, RANGES, SEED, TARGET_RANGE
 from dsfr.training.tasks.messages import scalar, unpack
-from dsfr.training.tasks.registry import OTHER, remember, task
-from dsfr.training.tasks.symbols import MAX_WEIGHTS
+from dsfr.training.tasks.registry import remember, task
 
 if TYPE_CHECKING:
     from dsfr.training.settings import Settings
@@ -44,12 +42,6 @@ MEASURED = {
     "ticket": COUNT,
 }
 """What `measure` contributes: without the ranges of features where these are declared."""
-
-NO_LABEL = "no row is labelled: every target is NaN, at every agent. Give at least one row a known target."
-
-FEW_ROWS, FEW_RULES = 2, 10
-"""Rows per rule up to which there are too many rules: the width of such a cluster is the distance of two rows. Ten
-rules or fewer are never too many: they cost nothing, and the default must fit tables of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +118,6 @@ class Population:
         # Robust scaling has deviations as ranges; those of even distributions are a root of 3 times as wide.
         deviation = (half if self.limits is not None else half / np.sqrt(3.0)) * (self.ranges.high > self.ranges.low)
         return RowDensity(middle, deviation, None, ends.low, ends.high, np.ones(len(half)), np.zeros(len(half)))
-
-
-@task(
-    verb="sum",
-    stage=OTHER,
-    reveals="Whether rows have changed since a checkpoint: number of rows and labels, and a checksum.",
-    broadcast={},
-    contributes={"rows": array(3, rules=(at_least(0.0),))},
-    limited=False,
-    distinct=False,
-    completed=False,
-)
-def identify(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): numbers that tell whether these are the rows of an earlier training, and nothing else of them."""
-    crc = 0
-    for X, y, weights in shard.weighted_batches():
-        crc = zlib.crc32(y.tobytes(), zlib.crc32(X.tobytes(), crc))
-        crc = crc if weights is None else zlib.crc32(weights.tobytes(), crc)
-    return memory, {"rows": np.array([shard.n_samples, shard.n_labeled, crc], dtype=np.float64)}
 
 
 # Begins a training: limits of an earlier one do not hold, and notes on duplicates only if this one has made them.
@@ -307,8 +280,8 @@ def checked_look(seen: Bundle, settings: Settings) -> FirstLook:
     """
     if seen["target_high"][0] == -LARGEST_FLOAT:
         raise ValueError(NO_LABEL)
-    _check_targets(-float(seen["minus_target_low"][0]), float(seen["target_high"][0]))
-    look = look_of(seen, _declared(settings, int(seen["n_features"])))
+    check_targets(-float(seen["minus_target_low"][0]), float(seen["target_high"][0]))
+    look = look_of(seen, checked_ranges(settings, int(seen["n_features"])))
     check_features(look.ranges)
     check_size(settings, len(look.ranges.low))
     return look
@@ -322,76 +295,6 @@ def look_of(seen: Bundle, declared: Ranges | None) -> FirstLook:
     return FirstLook(ranges, origin, unit if unit > 0.0 else 1.0, float(seen["ticket"]))
 
 
-def _check_targets(low: float, high: float) -> None:
-    farthest = max(low, high, key=abs)
-    if abs(farthest) > MAX_VALUE:
-        raise ValueError(
-            f"y has a target of {farthest:g}; targets must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Make it NaN "
-            "if it stands for a missing value, or train on targets in larger units"
-        )
-
-
-def check_features(ranges: Ranges) -> None:
-    """Refuse features with values that are too large to compute with.
-
-    Raises
-    ------
-    ValueError
-        Naming the column, the value and the remedy.
-    """
-    sizes = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    column = int(sizes.argmax())
-    if sizes[column] > MAX_VALUE:
-        raise ValueError(
-            f"X has values up to {sizes[column]:g} in size in column {column} (columns are counted from 0); features "
-            f"must lie between {-MAX_VALUE:g} and {MAX_VALUE:g}. Drop rows where such a number stands for a missing "
-            "value, or use larger units"
-        )
-
-
-def check_size(settings: Settings, n_features: int) -> None:
-    """Refuse a system of weights that is too large to solve.
-
-    Raises
-    ------
-    ValueError
-        Naming the number of weights and the remedy.
-    """
-    if settings.basis == "wavelets":
-        n_weights, remedy = settings.n_nodes, "use fewer nodes"
-    else:
-        n_weights, remedy = settings.most_rules * (n_features + 1), "use fewer rules or fewer columns"
-        if settings.most_rules > settings.n_rules:
-            remedy = f"lower n_models={settings.n_models} (every second model has twice the rules), {remedy}"
-    if n_weights > MAX_WEIGHTS:
-        raise ValueError(
-            f"{n_weights} weights (from {n_features} features) are too many: their system would take "
-            f"{8e-9 * n_weights**2:.1f} GB, and at most {MAX_WEIGHTS} are allowed. {remedy[0].upper()}{remedy[1:]}."
-        )
-
-
-def warn_of_many_rules(settings: Settings, n_samples: float) -> None:
-    """Warn, before any round of clustering, of more rules than the rows of all agents can tell apart."""
-    if settings.basis == "rules" and settings.n_rules > FEW_RULES and n_samples <= FEW_ROWS * settings.n_rules:
-        warnings.warn(
-            f"n_rules={settings.n_rules} is too many for {int(n_samples)} rows: a rule is made from a cluster of rows, "
-            f"and there are {n_samples / settings.n_rules:.2g} rows per rule. Lower n_rules to at most "
-            f"{max(int(n_samples) // 10, 1)}, ten rows each, or add rows; they need no labels.",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
 def _ticket(shard: Shard, seed: int) -> float:
     """Number of rows, with a random fraction of the agent's own to settle ties."""
     return shard.n_samples + shard.rng(seed, Purpose.START, repeat=1).random()
-
-
-def _declared(settings: Settings, n_features: int) -> Ranges | None:
-    declared = settings.scaling.declared
-    if declared is not None and len(declared.low) != n_features:
-        raise ValueError(
-            f"scaling={settings.scaling!r} declares the ranges of {len(declared.low)} features, and there are "
-            f"{n_features}: give the lowest and the highest value of every one"
-        )
-    return declared

@@ -13,8 +13,9 @@ from dsfr.training.clustering.few_rounds import N_REFINEMENTS, few_rounds_rules
 from dsfr.training.component import Rule, only
 from dsfr.training.legs import Leg, Shape
 from dsfr.training.rounds import Observer
+from dsfr.training.scaling.checks import warn_of_many_rules
 from dsfr.training.scaling.scalings import Scaling
-from dsfr.training.scaling.survey import Population, warn_of_many_rules
+from dsfr.training.scaling.survey import Population
 from dsfr.training.solvers.solver import Solver
 from dsfr.training.solvers.sums import statistics_legs
 from dsfr.training.weights.problem import Problem, Solution

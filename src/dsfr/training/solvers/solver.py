@@ -13,8 +13,9 @@ from dsfr.training.clustering.clusters import agree_rules, summed_centers
 from dsfr.training.component import Component, Rule, count, number, only, parameter
 from dsfr.training.legs import Leg, Shape
 from dsfr.training.rounds import CLUSTERS, WAIT_FOR_ABSENT, Observer
+from dsfr.training.scaling.checks import FEW_ROWS, warn_of_many_rules
 from dsfr.training.scaling.robust import agree_scaling
-from dsfr.training.scaling.survey import FEW_ROWS, Population, warn_of_many_rules
+from dsfr.training.scaling.survey import Population
 from dsfr.training.weights.problem import Problem, Solution
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
-from dsfr.training import completion
+from dsfr.training import completion, identity
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
 from dsfr.training.distillation import fidelity, growth, intervals, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
@@ -21,6 +21,7 @@ MODULES = (
     completion,
     duplicates,
     shared_rows,
+    identity,
     survey,
     declared,
     robust,
