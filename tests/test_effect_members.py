@@ -38,7 +38,7 @@ seeds = st.integers(0, 10_000)
 few = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
-def effects_of(seed, n_features=3, n_knots=5, n_curves=2, *, with_pairs=True):
+def effects_of(seed, n_features=3, n_knots=5, n_curves=2, *, with_products=True):
     """Random effects; some knots are repeated, as those of features with few values."""
     rng = np.random.default_rng(seed)
     knots = np.sort(rng.uniform(-1.2, 1.2, (n_knots, n_features)), axis=0)
@@ -46,11 +46,22 @@ def effects_of(seed, n_features=3, n_knots=5, n_curves=2, *, with_pairs=True):
     curves = rng.standard_normal((n_knots, n_features, n_curves))
     curves[n_knots // 2 + 1 :, seed % n_features] = curves[n_knots // 2, seed % n_features]
     terms = np.array([(j, term) for j in range(n_features) for term in range(n_curves + 1)])
-    products = [(*one, *other) for one, other in combinations(terms.tolist(), 2) if one[0] != other[0]]
-    pairs = np.array(products if with_pairs else [], dtype=np.int64).reshape(-1, 4)
-    kept = rng.random(len(pairs)) < 0.6
-    turned = np.where(rng.random((len(pairs), 1)) < 0.5, pairs, pairs[:, [2, 3, 0, 1]])
-    return Effects(knots, curves, terms[rng.random(len(terms)) < 0.8].astype(np.int64), turned[kept])
+    singles = terms[rng.random(len(terms)) < 0.8].astype(np.int64)
+    return Effects(knots, curves, singles, *(products_of(rng, terms, n) if with_products else none(n) for n in (2, 3)))
+
+
+def none(n_factors):
+    return np.empty((0, 2 * n_factors), dtype=np.int64)
+
+
+def products_of(rng, terms, n_factors):
+    """Some products of terms of different features, in any order."""
+    found = [
+        factors for factors in combinations(terms.tolist(), n_factors) if len({j for j, _ in factors}) == n_factors
+    ]
+    turned = [np.concatenate([factors[i] for i in rng.permutation(n_factors)]) for factors in found]
+    kept = [factors for factors in turned if rng.random() < 0.6]
+    return np.array(kept, dtype=np.int64).reshape(-1, 2 * n_factors)
 
 
 def mixture_of(seed, n_rule_bases=2, n_effects=2, n_features=3, *, limited=None):
@@ -62,7 +73,7 @@ def mixture_of(seed, n_rule_bases=2, n_effects=2, n_features=3, *, limited=None)
     bases = [predictor_of(seed + m, 3 + m, n_features) for m in range(n_rule_bases)]
     predictors = [replace(base, ranges=first.ranges, limits=limits) for base in bases]
     for m in range(n_effects):
-        basis = effects_of(seed + m, n_features, 2 + (seed + m) % 5, (seed + m) % 3, with_pairs=m > 0)
+        basis = effects_of(seed + m, n_features, 2 + (seed + m) % 5, (seed + m) % 3, with_products=m > 0)
         ranges = Ranges(low - m * (high - low) / 40, high)
         weights = rng.standard_normal(basis.n_outputs)
         predictors.append(Predictor(ranges, basis, weights, first.target_mean, first.target_scale, np.empty(0), limits))
@@ -114,6 +125,28 @@ def test_at_the_typical_row_features_and_pairs_add_nothing(seed, kind):
     np.testing.assert_allclose(parts.together, 0.0, atol=scale)
 
 
+@given(seed=seeds)
+def test_a_group_does_what_its_features_do_together_beyond_fewer_of_them(seed):
+    """Features at their typical values drop out: what is left of a row with one to three moved ones is theirs."""
+    model = mixture_of(seed, 0, 2, 4, limited=False)
+    typical, x = model.structure.typical_row, rows_of(seed, model, 1)[0]
+
+    def moved(features):
+        return model.predict(np.where(np.isin(np.arange(4), features), x, typical)[None])[0]
+
+    alone, at_typical = [moved([j]) for j in range(4)], moved([])
+    together = model.explain_prediction(x).together
+    unit = 1e-9 * (model.predictor.target_scale + sum(map(abs, [*alone, *together.values()])))
+    for group in combinations(range(4), 2):
+        names = tuple(f"x{j}" for j in group)
+        beyond = moved(group) - alone[group[0]] - alone[group[1]] + at_typical
+        assert together.get(names, 0.0) == pytest.approx(beyond, abs=unit)
+    for group in combinations(range(4), 3):
+        parts = [together.get(tuple(f"x{j}" for j in pair), 0.0) for pair in combinations(group, 2)]
+        beyond = moved(group) - sum(alone[j] for j in group) + 2.0 * at_typical - sum(parts)
+        assert together.get(tuple(f"x{j}" for j in group), 0.0) == pytest.approx(beyond, abs=unit)
+
+
 @given(seed=seeds, n_effects=st.integers(1, 2), n_features=st.integers(1, 4))
 def test_curves_and_pairs_are_the_effects_and_have_mean_zero(seed, n_effects, n_features):
     model = mixture_of(seed, 0, n_effects, n_features)
@@ -135,10 +168,10 @@ def test_curves_and_pairs_are_the_effects_and_have_mean_zero(seed, n_effects, n_
         assert effect.size == pytest.approx(singles[:, j].std(), abs=unit)
         assert (effect.knots[0], effect.knots[-1]) == (domain.low[j], domain.high[j])
     assert sorted((effect.size for effect in found.features), reverse=True) == [e.size for e in found.features]
-    assert [pair.largest for pair in found.pairs] == pytest.approx(
+    assert [group.largest for group in found.groups] == pytest.approx(
         np.abs(together).max(axis=0)[np.argsort(-together.std(axis=0), kind="stable")].tolist()
     )
-    assert sum(e.variation for e in (*found.features, *found.pairs)) == pytest.approx(1.0)
+    assert sum(e.variation for e in (*found.features, *found.groups)) == pytest.approx(1.0)
 
 
 @given(seed=seeds)
@@ -246,6 +279,12 @@ FORGERIES = {
     "small integers": lambda e: {"pairs": e.pairs.astype(np.int32)},
     "flat effects": lambda e: {"singles": e.singles.ravel()},
     "effects of three numbers": lambda e: {"pairs": e.pairs[:, :3]},
+    "a triple of two features": lambda e: {"triples": _with(e.triples, (0, 4), e.triples[0, 0])},
+    "a feature of a triple that does not exist": lambda e: {"triples": _with(e.triples, (0, 4), 3)},
+    "a curve of a triple that does not exist": lambda e: {"triples": _with(e.triples, (0, 5), 9)},
+    "triples of two factors": lambda e: {"triples": e.triples[:, :4]},
+    "triples that are pairs": lambda e: {"pairs": e.triples},
+    "fewer triples than weights": lambda e: {"triples": e.triples[1:]},
     "fewer effects than weights": lambda e: {"singles": e.singles[1:]},
     "curves of other knots": lambda e: {"curves": e.curves[1:]},
     "curves of other features": lambda e: {"curves": e.curves[:, 1:], "knots": e.knots[:, 1:]},
@@ -266,7 +305,7 @@ FORGERIES = {
 @pytest.fixture(scope="module")
 def effects_model():
     basis = effects_of(0, n_knots=2)
-    basis = replace(basis, knots=np.sort(basis.knots, axis=0), pairs=effects_of(1).pairs)
+    basis = replace(basis, knots=np.sort(basis.knots, axis=0), pairs=effects_of(1).pairs, triples=effects_of(1).triples)
     weights = np.ones(basis.n_outputs)
     ranges = Ranges(-np.ones(3), np.ones(3))
     return Model(Mixture.of(Predictor(ranges, basis, weights, 0.0, 1.0, np.empty(0))), ("a", "b", "c"))

@@ -8,7 +8,8 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.link import Link
 from dsfr.core.solve.effect_priors import single_effects
-from dsfr.disclosure import Policy, PolicyError, protect, protected_tasks
+from dsfr.disclosure import Policy, PolicyError, function_rules, protect, protected_tasks
+from dsfr.disclosure.rules import Request
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards
 from dsfr.training.ensemble.teacher import link_arrays
@@ -271,6 +272,22 @@ def test_pooled_sums_of_curves_give_labelled_rows_away_and_few_weights_hide_them
     few = curves_of(5, 3)
     allowed = guarded.sum("statistics", {**questions(few), **RANGES})
     assert hits(effects_rows(few, allowed["gram"], few.n_outputs), X[:36]) == 0
+
+
+@pytest.mark.parametrize("suffix", ["", "_0"])
+def test_products_of_three_and_of_curves_are_refused(suffix):
+    knots, curves = np.repeat(np.linspace(-1.0, 1.0, 3)[:, None], 3, axis=1), np.zeros((3, 3, 1))
+    lines = np.array([[0, 0, 1, 0]])
+    X, y = table(240, 60)
+
+    def problem(pairs, triples):
+        effects = Effects(knots, curves, single_effects(3, 1), pairs, triples)
+        broadcast = {f"{name}{suffix}": array for name, array in effects.arrays().items()}
+        return function_rules.effects(Request(Policy(), next(iter(shards_of(X, y, 3).values())), {}, broadcast, 60, {}))
+
+    assert problem(lines, np.empty((0, 6), dtype=np.int64)) == function_rules.NO_RANGES
+    assert "products of two curves" in problem(lines + np.array([0, 1, 0, 0]), np.empty((0, 6), dtype=np.int64))
+    assert "products of three features" in problem(lines, np.array([[0, 0, 1, 0, 2, 0]]))
 
 
 def test_a_sample_of_few_rows_is_refused():

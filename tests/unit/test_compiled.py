@@ -103,8 +103,8 @@ def test_predictions_of_effects_are_the_same(seed, distance, n_knots, n, d, k):
     knots[-2:] = knots[-1:]  # the last knot of few values repeats
     curves = rng.standard_normal((n_knots, d, 3))
     curves[-2:] = curves[-1:]
-    pairs = product_effects(np.arange(d), int(rng.integers(1, 4)))
-    effects = Effects(knots, curves, single_effects(d, 3), pairs)
+    products = (product_effects(np.arange(d), int(rng.integers(1, 4)), n_factors) for n_factors in (2, 3))
+    effects = Effects(knots, curves, single_effects(d, 3), *products)
     effects = effects.without(rng.random(effects.n_outputs - 1) < 0.7)
     predictor = Predictor(ranges, effects, rng.standard_normal(effects.n_outputs), 3.0, 2.0, np.empty(0))
     on_knots = ranges.midpoints + ranges.half_widths * knots

@@ -133,7 +133,7 @@ def _introduction(model: Any, explained: Any, all_models: bool) -> str:
 
     training, n_rules = model.training, len(explained)
     several = f"\n\n{_about_models(training['models'], all_models)}" if "models" in training else ""
-    parts = ["the sum of the effects of single features and pairs"] if explained.effects is not None else []
+    parts = ["the sum of the effects"] if explained.effects is not None else []
     if n_rules:
         parts.append("the average of the rules' lines, weighted by how well each rule's conditions fit")
     rules = f" A prediction is {', plus '.join(parts)}."

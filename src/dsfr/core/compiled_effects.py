@@ -1,4 +1,4 @@
-"""Kernel for predictions of effects of single features and pairs; tiles of rows as in `dsfr.core.compiled`."""
+"""Kernel for predictions of effects of single features, pairs and triples; tiles of rows as in `dsfr.core.compiled`."""
 
 # Kernels are untyped because numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -31,9 +31,11 @@ class EffectTables:
     lines: Array
     """Weight of each feature's line; shape (d,)."""
     pairs: IntArray
-    """Feature and term, twice, of every product; term 0 is the line; shape (q, 4)."""
+    """Feature and term, twice, of every product of two; term 0 is the line; shape (q, 4)."""
+    triples: IntArray
+    """Feature and term, three times, of every product of three; shape (t, 6)."""
     weights: Array
-    """Of products; shape (q,)."""
+    """Of pairs, then of triples; shape (q + t,)."""
     constant: float
     farthest: float
     """Lines are constant beyond."""
@@ -42,8 +44,8 @@ class EffectTables:
 def effect_predictions(X: Array, shift: Array, unit: Array, tables: EffectTables) -> Array:
     """Constant, lines, curves and products of effects, summed for every row."""
     predictions = np.empty(len(X))
-    arrays = (tables.knots, tables.values, tables.slopes, tables.lines, tables.pairs, tables.weights)
-    _kernel()(X, shift, unit, *arrays, tables.constant, tables.farthest, predictions)
+    arrays = (tables.knots, tables.values, tables.slopes, tables.lines, tables.pairs, tables.triples)
+    _kernel()(X, shift, unit, *arrays, tables.weights, tables.constant, tables.farthest, predictions)
     return predictions
 
 
@@ -56,7 +58,9 @@ def _kernel() -> Callable[..., None]:
     return compiled
 
 
-def _effect_predictions(X, shift, unit, knots, values, slopes, lines, pairs, weights, constant, farthest, predictions):
+def _effect_predictions(
+    X, shift, unit, knots, values, slopes, lines, pairs, triples, weights, constant, farthest, predictions
+):
     n_rows, n_features = X.shape
     n_curves, n_knots = values.shape[1:]
     scaling = 1.0 / unit
@@ -81,12 +85,17 @@ def _effect_predictions(X, shift, unit, knots, values, slopes, lines, pairs, wei
             for c in range(1, n_curves):
                 for t in range(TILE):
                     terms[j, c, t] = values[j, c, places[t]] + slopes[j, c, places[t]] * x[t]
-        _add_products(terms, pairs, weights, predicted)
+        _add_products(terms, pairs, triples, weights, predicted)
         predictions[start : start + n_here] = predicted[:n_here]
 
 
-def _add_products(terms, pairs, weights, predicted):
-    for q in range(len(weights)):
+def _add_products(terms, pairs, triples, weights, predicted):
+    for q in range(len(pairs)):
         first, second, weight = terms[pairs[q, 0], pairs[q, 1]], terms[pairs[q, 2], pairs[q, 3]], weights[q]
         for t in range(TILE):
             predicted[t] += weight * first[t] * second[t]
+    for q in range(len(triples)):
+        first, second = terms[triples[q, 0], triples[q, 1]], terms[triples[q, 2], triples[q, 3]]
+        third, weight = terms[triples[q, 4], triples[q, 5]], weights[len(pairs) + q]
+        for t in range(TILE):
+            predicted[t] += weight * first[t] * second[t] * third[t]

@@ -15,7 +15,7 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.scaling.affine import LARGEST_FLOAT, Ranges
 from dsfr.core.scaling.grid import ON_GRID, grid, is_on_grid
-from dsfr.disclosure.rules import Request, numbered, too_light
+from dsfr.disclosure.rules import Request, effects_of, too_light
 from dsfr.training.tasks.messages import scaling_ranges
 
 NO_RANGES = "no declared ranges, which the task row_moments tells first"
@@ -42,7 +42,7 @@ def effects(request: Request) -> str | None:
     for name in request.broadcast:
         if name.startswith("dilations"):
             return "wavelets, which can be put on single rows; rules of clusters and effects are allowed"
-    for found in _effects_of(request):
+    for found in effects_of(request.broadcast):
         problem = _products(found) or _knots(request, found)
         if problem is not None:
             return problem
@@ -50,6 +50,8 @@ def effects(request: Request) -> str | None:
 
 
 def _products(found: Effects) -> str | None:
+    if len(found.triples):
+        return "products of three features, which can be made for single rows; products of two lines are allowed"
     if found.pairs.size and found.pairs[:, 1::2].any():
         return "products of two curves, which can be made for single rows; products of lines are allowed"
     return None
@@ -218,8 +220,3 @@ def _blocks(request: Request) -> Iterator[Array]:
     for X, _ in request.shard.batches():
         for block in row_blocks(len(X)):
             yield X[block].astype(np.float64)
-
-
-def _effects_of(request: Request) -> Iterator[Effects]:
-    for named in numbered(request.broadcast, ("knots", "curves", "singles", "pairs")):
-        yield Effects.of_arrays(named)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dsfr.core.arrays import Array, row_blocks
+from dsfr.core.features.effects import EFFECT_ARRAYS, Effects
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.relevance.polynomial import Polynomial
 from dsfr.core.scaling.affine import Ranges, scale_features
@@ -66,9 +67,7 @@ def weights(request: Request) -> str | None:
     """Weights are few against labels."""
     n_features = request.shard.n_features
     numbers = [len(rules.centers) * (n_features + 1) for rules in _rule_bases(request.broadcast)]
-    numbers += [
-        1 + len(named["singles"]) + len(named["pairs"]) for named in numbered(request.broadcast, ("singles", "pairs"))
-    ]
+    numbers += [effects.n_outputs for effects in effects_of(request.broadcast)]
     numbers += [len(request.broadcast[name]) for name in ("weights", "consensus") if name in request.broadcast]
     return _too_many(request, max(numbers, default=0), "weights")
 
@@ -159,6 +158,14 @@ def numbered(broadcast: Bundle, names: tuple[str, ...]) -> Iterator[Bundle]:
     for suffix in ["", *(name.removeprefix(names[0]) for name in broadcast if name.startswith(names[0] + "_"))]:
         if all(name + suffix in broadcast for name in names):
             yield {name: broadcast[name + suffix] for name in names}
+
+
+def effects_of(broadcast: Bundle) -> Iterator[Effects]:
+    """All effects of a broadcast: one member's, or those of several with numbers."""
+    for suffix in ["", *(name.removeprefix("knots") for name in broadcast if name.startswith("knots_"))]:
+        named = {name: broadcast[name + suffix] for name in EFFECT_ARRAYS if name + suffix in broadcast}
+        if "singles" in named:
+            yield Effects.of_arrays(named)
 
 
 def _rule_bases(broadcast: Bundle) -> Iterator[Rules]:

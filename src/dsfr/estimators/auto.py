@@ -25,7 +25,7 @@ class AutoSFRRegressor(SFRRegressor):
     n_rules : int, default=5
         Smallest number of rules that is tried.
     ensemble : Ensemble or "auto", default="auto"
-        Which models are averaged: number of rule bases, relevance of features, effects of single features and pairs,
+        Which models are averaged: number of rule bases, relevance of features, effects of features and products,
         most weights for each label; see `Ensemble`. ``Ensemble(n_models=1)`` gives a single rule base.
     rules : FuzzyRules or {"auto", "gaussian"}, default="auto"
         "auto": ``FuzzyRules(width_scale=1.5, firing="mean")``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -177,15 +178,18 @@ def _degree(graph: _Graph, Z: str, j: int, ramps: Sequence[tuple[float, float]],
 
 
 def _effects(graph: _Graph, Z: str, effects: Effects, weights: npt.NDArray[np.float64]) -> str:
-    """Weighted sum of a constant, terms of single features and products of two terms."""
+    """Weighted sum of a constant, terms of single features and products of two or three terms."""
     terms, (_, d, r) = _terms(graph, Z, effects), effects.curves.shape
     rows = graph.do("Reshape", terms, graph.constant([d * (1 + r), -1], np.int64))
 
     def chosen(places: npt.NDArray[np.int64]) -> str:
         return graph.do("Gather", rows, graph.constant(places[:, 0] * (1 + r) + places[:, 1], np.int64), axis=0)
 
-    products = graph.do("Mul", chosen(effects.pairs[:, :2]), chosen(effects.pairs[:, 2:]))
-    every = graph.do("Concat", chosen(effects.singles), products, axis=0)
+    def product(places: npt.NDArray[np.int64]) -> str:
+        factors = [chosen(places[:, at : at + 2]) for at in range(0, places.shape[1], 2)]
+        return reduce(lambda one, other: graph.do("Mul", one, other), factors)
+
+    every = graph.do("Concat", *map(product, effects.by_factors), axis=0)
     total = graph.do("MatMul", graph.constant(weights[1:]), every)
     return graph.do("Add", total, graph.constant(weights[0]))
 

@@ -10,7 +10,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.explain.contributions import Contributions, average, contributions
 from dsfr.core.explain.html import shortened
-from dsfr.core.explain.words import one_line, readable, signed
+from dsfr.core.explain.words import counted, listed, one_line, readable, signed
 from dsfr.core.prediction.link import Link, learnt_name
 from dsfr.core.prediction.mixture import Mixture
 from dsfr.core.prediction.noisy_rows import NoisyRows
@@ -46,7 +46,7 @@ class UncertainInputs:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PredictionExplanation:
-    """One prediction as the sum of ``start`` and the contributions of rules, features and pairs of features."""
+    """One prediction as the sum of ``start`` and the contributions of rules, features and groups of features."""
 
     parts: Contributions
     row: Array
@@ -88,9 +88,9 @@ class PredictionExplanation:
         return dict(zip(self.feature_names, self.parts.by_feature.tolist(), strict=True))
 
     @property
-    def together(self) -> dict[tuple[str, str], float]:
-        """What pairs of features do together, beyond what each does alone; empty for a model without effects."""
-        names = [(self.feature_names[j], self.feature_names[k]) for j, k in self.parts.pairs.tolist()]
+    def together(self) -> dict[tuple[str, ...], float]:
+        """What two or three features do together, beyond what fewer do; empty for a model without effects."""
+        names = [tuple(self.feature_names[j] for j in group) for group in self.parts.groups]
         return dict(zip(names, self.parts.together.tolist(), strict=True))
 
     @property
@@ -101,25 +101,25 @@ class PredictionExplanation:
     @property
     def rules(self) -> dict[int, tuple[float, float]]:
         """Strength and contribution of every rule, by its number."""
-        pairs = zip(self.parts.strengths.tolist(), self.parts.by_rule.tolist(), strict=True)
-        return dict(enumerate(pairs, start=1))
+        entries = zip(self.parts.strengths.tolist(), self.parts.by_rule.tolist(), strict=True)
+        return dict(enumerate(entries, start=1))
 
     def to_frame(self) -> Any:
-        """All contributions: a row per rule with its strength, a column for firing, one per feature and one per pair.
+        """All contributions: a row per rule with its strength, a column for firing, one per feature and one per group.
 
         The effects of a model that has some are one row more.
         """
         columns = ("firing", *self.feature_names)
-        pairs = {" and ".join(names): value for names, value in self.together.items()}
+        groups = {listed(names): value for names, value in self.together.items()}
         records = [
-            {"rule": k + 1, "strength": strength, **dict(zip(columns, row, strict=True)), **dict.fromkeys(pairs, 0.0)}
+            {"rule": k + 1, "strength": strength, **dict(zip(columns, row, strict=True)), **dict.fromkeys(groups, 0.0)}
             for k, (strength, row) in enumerate(
                 zip(self.parts.strengths.tolist(), self.parts.parts.tolist(), strict=True)
             )
         ]
         if self.parts.effect_share > 0:
             effects = dict(zip(self.feature_names, self.parts.effects.tolist(), strict=True))
-            records.append({"rule": "effects", "strength": self.parts.effect_share, "firing": 0.0, **effects, **pairs})
+            records.append({"rule": "effects", "strength": self.parts.effect_share, "firing": 0.0, **effects, **groups})
         return data_frame(records).set_index("rule")
 
     def __repr__(self) -> str:
@@ -132,7 +132,7 @@ class PredictionExplanation:
             ("mean output", self.start, ""),
             *([("rules that fired", self.firing, self._fired())] if len(self.parts.strengths) else []),
             *((one_line(name), part, f"{value}, typical is {usual}") for name, part, value, usual in self._columns()),
-            *self._pairs(),
+            *self._groups(),
             (one_line(learnt_name(self.target_name, self.link)), self.value, "= all of the above"),
         ]
         last = len(lines) - 1
@@ -190,14 +190,17 @@ class PredictionExplanation:
             found.append((column.name, float(self.parts.by_feature[own].sum()), value + expected, usual))
         return sorted(found, key=lambda entry: -abs(entry[1]))
 
-    def _pairs(self) -> list[tuple[str, float, str]]:
-        """Name, contribution and remark of the pairs with the largest contributions, and of all others together."""
+    def _groups(self) -> list[tuple[str, float, str]]:
+        """Name, contribution and remark of the groups with the largest contributions, and of all others together."""
         names = list(map(one_line, self.feature_names))
-        entries = zip(self.parts.pairs.tolist(), self.parts.together.tolist(), strict=True)
+        entries = zip(self.parts.groups, self.parts.together.tolist(), strict=True)
         ordered = sorted(entries, key=lambda entry: -abs(entry[1]))
-        shown = [(f"{names[j]} and {names[k]}", value, "together") for (j, k), value in ordered[:MOST_PAIRS]]
-        rest = [value for _, value in ordered[MOST_PAIRS:]]
-        return [*shown, *([(f"{len(rest)} other pairs", float(sum(rest)), "together")] if rest else [])]
+        shown = [(listed([names[j] for j in group]), value, "together") for group, value in ordered[:MOST_GROUPS]]
+        rest = ordered[MOST_GROUPS:]
+        if not rest:
+            return shown
+        others = counted([group for group, _ in rest], "other ")
+        return [*shown, (others, float(sum(value for _, value in rest)), "together")]
 
     def _fired(self) -> str:
         shown = self.parts.strengths[: self.n_shown]
@@ -210,7 +213,7 @@ class PredictionExplanation:
 
 
 MOST_FIRED = 5
-MOST_PAIRS = 5
+MOST_GROUPS = 5
 SHOWN_STRENGTH = 0.005
 """Rules with a smaller strength are left out of the text of a prediction, but not of its numbers."""
 

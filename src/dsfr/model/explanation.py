@@ -18,7 +18,7 @@ class Explanation(tuple[Rule, ...]):
     """The rules of a model, in order: a tuple that can be printed or turned into a table; and its effects, if any."""
 
     effects: EffectsExplanation | None
-    """Effects of single features and pairs; None if the model has none."""
+    """Effects of single features, pairs and triples; None if the model has none."""
     notes: tuple[str, ...]
     """Sentences about the target: its scale, its limits, and whether it has few values."""
 
@@ -50,7 +50,7 @@ class Explanation(tuple[Rule, ...]):
         """What there is to read."""
         parts = [f"{len(self)} rules"] if self else []
         if self.effects is not None:
-            parts.append(f"effects of {len(self.effects.features)} features and {len(self.effects.pairs)} pairs")
+            parts.append(f"effects of {self.effects.summary()}")
         return " and ".join(parts)
 
     def to_records(self) -> list[dict[str, Any]]:

@@ -208,7 +208,7 @@ class Model:
         Words such as low and high refer to the distribution of the rows ``X``, and each rule names the rows most
         typical of it, by their labels in the index of a data frame, or else by numbers from 1. Without ``X`` they refer
         to rows drawn from the model. Of several rule bases, the one with the largest share is explained, or all with
-        ``all_models``. Effects of single features and pairs are the attribute ``effects``: of all members that have
+        ``all_models``. Effects of features, pairs and triples are the attribute ``effects``: of all members that have
         them, weighted by their shares, with mean 0 over the rows. Rules over shared terms (`RuleRegressor`) need no
         rows: their text is the model.
         """
@@ -230,7 +230,7 @@ class Model:
         return target_notes(self.target_name, self.mixture.link, self.training)
 
     def explain_prediction(self, row: Any, X_std: Any = None) -> PredictionExplanation:
-        """One prediction as a sum of contributions of rules, features and pairs.
+        """One prediction as a sum of contributions of rules, features, pairs and triples.
 
         ``row`` has one value per feature, or is a row of a data frame with the model's columns. Values may be missing
         (NaN) or have noise, of standard deviations ``X_std`` as in `predict`: contributions are then those of the

@@ -58,5 +58,4 @@ def student_contributions(model: Model, x: Array, deviations: Array | None = Non
     lines = predictor.weights.reshape(predictor.basis.n_rules, -1).copy()
     lines[:, 0] -= start
     strengths, parts = parts_of_rules(predictor, lines, x, deviations, reference)
-    no_pairs = np.empty((0, 2), dtype=np.int64)
-    return Contributions(start, reference, strengths, parts, 0.0, np.zeros(len(x)), no_pairs, np.empty(0))
+    return Contributions(start, reference, strengths, parts, 0.0, np.zeros(len(x)), (), np.empty(0))

@@ -55,7 +55,7 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "members": [_member(card)],
         "effect_members": [],
         "effects": None,
-        "pairs": [],
+        "groups": [],
         "reference": typical.tolist(),
         "start": start,
         "rules_start": start,

@@ -1,11 +1,11 @@
-// Curves of the effects of single inputs, and the sizes of pairs.
+// Curves of the effects of single inputs, and the sizes of those of two or three together.
 const MOST_CURVES = 12;
 
 function fillEffects() {
   if (!model.effects) return;
   byId("effects-hint").textContent = model.effects.hint;
-  byId("effect-pairs-list").append(...model.effects.pairs.map((text) => element("li", {}, text)));
-  byId("effect-pairs").hidden = !model.effects.pairs.length;
+  byId("effect-groups-list").append(...model.effects.groups.map((text) => element("li", {}, text)));
+  byId("effect-groups").hidden = !model.effects.groups.length;
   show("effects", "Effects");
   onWidth(byId("effect-charts"), drawEffects);
   state.listeners.push(drawEffects);

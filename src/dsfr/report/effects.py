@@ -1,4 +1,4 @@
-"""Effects of single features and pairs in the data of the page."""
+"""Effects of single features, pairs and triples in the data of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dsfr.core.explain.effects import EffectBase
 from dsfr.core.explain.words import one_line
 from dsfr.core.prediction.mixture import Member
 
-MOST_PAIRS = 20
+MOST_GROUPS = 20
 
 Payload = dict[str, Any]
 
@@ -30,14 +30,16 @@ def member_units(member: Member) -> Payload:
 
 
 def effect_members(base: EffectBase) -> list[Payload]:
-    """Members that are sums of effects, for computing; knots and curves are lists over features."""
+    """Members that are sums of effects, for computing; knots and curves are lists over features.
+
+    An effect is a list of features and terms by turns, one to three of each.
+    """
     return [
         {
             **member_units(member),
             "knots": basis.knots.T.tolist(),
             "curves": basis.curves.transpose(1, 2, 0).tolist(),
-            "singles": basis.singles.tolist(),
-            "pairs": basis.pairs.tolist(),
+            "effects": [effect for effects in basis.by_factors for effect in effects.tolist()],
             "weights": member.predictor.weights.tolist(),
         }
         for member, basis in zip(base.members, base.bases, strict=True)
@@ -58,5 +60,5 @@ def effects_section(found: EffectsExplanation) -> Payload:
             }
             for effect in found.features
         ],
-        "pairs": list(map(str, found.pairs[:MOST_PAIRS])),
+        "groups": list(map(str, found.groups[:MOST_GROUPS])),
     }

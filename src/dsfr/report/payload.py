@@ -51,7 +51,7 @@ def payload_of(model: Model, rules: Explanation, data: ReportData | None) -> Pay
         "members": [] if base is None else [_rule_member(member) for member in base.members],
         "effect_members": [] if structure.effects is None else effect_members(structure.effects),
         "effects": None if rules.effects is None else effects_section(rules.effects),
-        "pairs": [] if structure.effects is None else structure.effects.pairs.tolist(),
+        "groups": [] if structure.effects is None else list(map(list, structure.effects.groups)),
         "reference": structure.typical_row.tolist(),
         "start": structure.start,
         "rules_start": 0.0 if base is None else base.mean_output,
@@ -95,7 +95,8 @@ def _lead(model: Model, structure: Structure) -> str:
     base, effects = structure.rules, structure.effects
     parts, how = [], []
     if effects is not None:
-        parts.append("effects of single inputs and pairs")
+        has_triples = any(len(group) > 2 for group in effects.groups)
+        parts.append(f"effects of single inputs{', pairs and triples' if has_triples else ' and pairs'}")
         how.append(f"The effects have {effects.share:.0%} of a prediction: they are added up.")
     if base is not None:
         several = f", the average of {len(base.members)} models," if len(base.members) > 1 else ""

@@ -68,26 +68,39 @@ function termsOf(row, member) {
 function effectPrediction(row, member) { return ofTerms(termsOf(row, member), member); }
 
 function ofTerms(terms, member) {
-  const singles = member.singles, pairs = member.pairs;
   let sum = member.weights[0];
-  singles.forEach(([j, a], i) => { sum += member.weights[1 + i] * terms[j][a]; });
-  pairs.forEach(([j, a, k, b], i) => { sum += member.weights[1 + singles.length + i] * terms[j][a] * terms[k][b]; });
+  member.effects.forEach((effect, i) => {
+    sum += factorsOf(effect).reduce((product, [j, a]) => product * terms[j][a], member.weights[1 + i]);
+  });
   return member.mean + member.scale * sum;
 }
 
-// Effects relative to the typical row, from the terms of every member: of every feature alone, and of every pair beyond both alone, by "first,second".
+// Feature and term of every factor.
+function factorsOf(effect) {
+  return effect.length > 2 ? [effect.slice(0, 2), ...factorsOf(effect.slice(2))] : [effect];
+}
+
+// A product as a sum of products of terms less their origins: the weight of each, and which factors are moved.
+function aboutOrigin(factors, origin, weight) {
+  if (!factors.length) return [{ weight, moved: [] }];
+  const [[j, a], ...others] = factors;
+  const rest = aboutOrigin(others, origin, weight);
+  return [...rest.map((part) => ({ ...part, weight: part.weight * origin[j][a] })),
+    ...rest.map((part) => ({ ...part, moved: [[j, a], ...part.moved] }))];
+}
+
+// Effects relative to the typical row, from the terms of every member: of every feature, and of every group beyond fewer of its features, by "first,second".
 function effectsOf(model, termsOfMembers) {
   const features = model.features.map(() => 0), together = {};
-  for (const [j, k] of model.pairs) together[`${j},${k}`] = 0;
+  for (const group of model.groups) together[group] = 0;
   model.effect_members.forEach((member, number) => {
-    const origin = termsOf(model.reference, member), unit = member.share * member.scale;
-    const moved = termsOfMembers[number].map((terms, j) => terms.map((term, a) => term - origin[j][a]));
-    member.singles.forEach(([j, a], i) => { features[j] += unit * member.weights[1 + i] * moved[j][a]; });
-    member.pairs.forEach(([j, a, k, b], i) => {
-      const weight = unit * member.weights[1 + member.singles.length + i];
-      features[j] += weight * moved[j][a] * origin[k][b];
-      features[k] += weight * moved[k][b] * origin[j][a];
-      together[`${Math.min(j, k)},${Math.max(j, k)}`] += weight * moved[j][a] * moved[k][b];
+    const origin = termsOf(model.reference, member), terms = termsOfMembers[number];
+    member.effects.forEach((effect, i) => {
+      for (const { weight, moved } of aboutOrigin(factorsOf(effect), origin, member.share * member.scale * member.weights[1 + i])) {
+        const value = moved.reduce((product, [j, a]) => product * (terms[j][a] - origin[j][a]), weight);
+        if (moved.length === 1) features[moved[0][0]] += value;
+        if (moved.length > 1) together[moved.map(([j]) => j).sort((j, k) => j - k)] += value;
+      }
     });
   });
   return { features, together };
@@ -121,7 +134,7 @@ function interval(model, row, coverage) {
 // Strengths of the rules of all members, concatenated, or expected ones; they sum to the share of the rules.
 function strengths(model, row) { return contributions(model, row).strengths; }
 
-// prediction = start + sum of contributions: of which rules fire, of every feature and of every pair of features.
+// prediction = start + sum of contributions: of which rules fire, of every feature and of every pair and triple of features.
 // Where inputs are unknown, these are contributions to the expected prediction.
 function contributions(model, row) {
   const found = possible(model, row).map((one) => ({ weight: one.weight, ...contributionsOf(model, one) }));
@@ -145,6 +158,6 @@ function contributionsOf(model, one) {
   }
   const effects = effectsOf(model, model.effect_members.map((member) => termsOfPossible(one, member)));
   return { firing, strengths, features: features.map((part, j) => part + effects.features[j]),
-    together: model.pairs.map(([j, k]) => effects.together[`${j},${k}`]) };
+    together: model.groups.map((group) => effects.together[group]) };
 }
 

@@ -140,7 +140,7 @@ function drawContributions(row, value, prediction) {
   const shown = features.slice(0, 10), rest = features.slice(10).reduce((sum, part) => sum + part.value, 0);
   const rows = [...(model.members.length ? [{ name: "which rules fire", value: parts.firing }] : []), ...shown];
   if (features.length > 10) rows.push({ name: `${features.length - 10} others`, value: rest });
-  rows.push(...pairRows(parts.together));
+  rows.push(...groupRows(parts.together));
   const bars = element("div");
   const told = rows.map((row) => ({ ...row, value: unrounded(row.value) }));
   meters(bars, told.map((row) => ({ ...row, text: signed(row.value), color: row.value < 0 ? "var(--down)" : "var(--up)" })), { signed: true });
@@ -159,15 +159,17 @@ function columnParts(features) {
   return [...named].map(([name, value]) => ({ name, value }));
 }
 
-const MOST_PAIRS = 5;
+const MOST_GROUPS = 5;
 
-// The pairs of inputs with the largest contributions, and all others together.
-function pairRows(together) {
-  const named = model.pairs.map(([j, k], i) => ({ name: `${model.features[j]} and ${model.features[k]} together`, value: together[i] }));
+function listed(names) { return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`; }
+
+// The pairs and triples of inputs with the largest contributions, and all others together.
+function groupRows(together) {
+  const named = model.groups.map((group, i) => ({ name: `${listed(group.map((j) => model.features[j]))} together`, value: together[i] }));
   named.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-  const rest = named.slice(MOST_PAIRS);
+  const rest = named.slice(MOST_GROUPS);
   if (!rest.length) return named;
-  return [...named.slice(0, MOST_PAIRS), { name: `${rest.length} other pairs`, value: rest.reduce((sum, part) => sum + part.value, 0) }];
+  return [...named.slice(0, MOST_GROUPS), { name: `${rest.length} others`, value: rest.reduce((sum, part) => sum + part.value, 0) }];
 }
 
 function plainRow(name, text, extra) {

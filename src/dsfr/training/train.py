@@ -184,7 +184,7 @@ def _train_mixture(
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)
     sure, is_log = settings.uncertainty, target.link.is_log
     mixture = calibration.calibrate(engine, population, trained, weighed, sure=sure, is_log=is_log)
-    link = target_scale.final_link(engine, target, trained, shares, mixture.scores)
+    link = target_scale.final_link(engine, target, trained, weighed, mixture.scores)
     done = {
         CLUSTERS: all(base.converged for base in trained),
         WEIGHTS: all(base.found.converged for base in trained),

@@ -1,4 +1,4 @@
-"""Additive decomposition of one prediction by rules, features and pairs of features."""
+"""Additive decomposition of one prediction by rules, features, pairs and triples of features."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dsfr.core.arrays import Array, IntArray
+from dsfr.core.arrays import Array
 from dsfr.core.explain.rule_base import RuleBase, scaled_rows
 from dsfr.core.explain.structure import Structure
 from dsfr.core.prediction.predictor import Predictor
@@ -36,10 +36,10 @@ class Contributions:
     """Share of the members that are sums of effects in the prediction; 0 if there are none."""
     effects: Array
     """Effect of each feature alone, (d,); zeros without effects."""
-    pairs: IntArray
-    """Features of each pair that has an effect together, (q, 2)."""
+    groups: tuple[tuple[int, ...], ...]
+    """Features of each pair and of each triple that has an effect together."""
     together: Array
-    """Effect of each pair beyond those of its features alone, (q,)."""
+    """Effect of each group beyond those of fewer of its features, (g,)."""
 
     @property
     def prediction(self) -> float:
@@ -78,12 +78,10 @@ def contributions(structure: Structure, x: Array, deviations: Array | None = Non
     reference, effects = structure.typical_row, structure.effects
     strengths, parts = _parts_of_base(structure.rules, x, deviations, reference)
     if effects is None:
-        share, pairs, singles, together = 0.0, np.empty((0, 2), dtype=np.int64), np.zeros(len(x)), np.empty(0)
-    else:
-        share, pairs = effects.share, effects.pairs
-        noise = None if deviations is None else deviations[None]
-        singles, together = (found[0] for found in effects.parts(x[None], structure.origins, noise))
-    return Contributions(structure.start, reference, strengths, parts, share, singles, pairs, together)
+        return Contributions(structure.start, reference, strengths, parts, 0.0, np.zeros(len(x)), (), np.empty(0))
+    noise = None if deviations is None else deviations[None]
+    singles, together = (found[0] for found in effects.parts(x[None], structure.origins, noise))
+    return Contributions(structure.start, reference, strengths, parts, effects.share, singles, effects.groups, together)
 
 
 def _parts_of_base(base: RuleBase | None, x: Array, deviations: Array | None, reference: Array) -> tuple[Array, Array]:

@@ -1,10 +1,10 @@
-"""Effects in words: curves of single features as rules of one condition, and sizes of pairs."""
+"""Effects in words: curves of single features as rules of one condition, and sizes of pairs and triples."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from dsfr.core.arrays import Array
 from dsfr.core.explain.effects import EffectBase
 from dsfr.core.explain.html import shortened
 from dsfr.core.explain.rules import MAX_ROWS
-from dsfr.core.explain.words import one_line, readable, signed
+from dsfr.core.explain.words import counted, listed, one_line, readable, signed
 
 MOST_KNOTS = 7
 CURVE_ERROR = 0.05
 """Knots are shown until the line through them is as near to the curve as this part of the curve's range."""
 LEAST_VARIATION = 0.002
 """Effects with a smaller part of the variation are named without their curves."""
-MOST_PAIRS = 10
+MOST_GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,7 +36,7 @@ class FeatureEffect:
     size: float
     """Standard deviation over the rows, in the target's units."""
     variation: float
-    """Square of the size, as a part of the sum over all effects and pairs."""
+    """Square of the size, as a part of the sum over all effects."""
     is_indicator: bool = False
     """Whether the feature indicates a level of a category."""
 
@@ -64,19 +64,17 @@ class FeatureEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class PairEffect:
-    """What two features do together, beyond what each does alone."""
+class GroupEffect:
+    """What two or three features do together, beyond what fewer of them do."""
 
-    feature_names: tuple[str, str]
+    feature_names: tuple[str, ...]
     largest: float
     """Largest absolute value over the rows, in the target's units."""
     size: float
     variation: float
 
     def __str__(self) -> str:
-        return f"{one_line(self.feature_names[0])} and {one_line(self.feature_names[1])} together: up to ±" + readable(
-            self.largest
-        )
+        return f"{listed(list(map(one_line, self.feature_names)))} together: up to ±{readable(self.largest)}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,40 +86,58 @@ class EffectsExplanation:
     start: float
     """What they add up from: their weighted mean output over the rows."""
     features: tuple[FeatureEffect, ...]
-    pairs: tuple[PairEffect, ...]
+    groups: tuple[GroupEffect, ...]
+    """Of pairs and triples."""
 
     def __repr__(self) -> str:
-        return f"<Effects of {len(self.features)} features and {len(self.pairs)} pairs; print them to read them>"
+        return f"<Effects of {self.summary()}; print them to read them>"
+
+    @property
+    def pairs(self) -> tuple[GroupEffect, ...]:
+        """Groups of two features."""
+        return tuple(group for group in self.groups if len(group.feature_names) == 2)
+
+    @property
+    def triples(self) -> tuple[GroupEffect, ...]:
+        """Groups of three features."""
+        return tuple(group for group in self.groups if len(group.feature_names) == 3)
+
+    def summary(self) -> str:
+        """What has an effect."""
+        return listed([f"{len(self.features)} features", counted([group.feature_names for group in self.groups])])
 
     def __str__(self) -> str:
+        kinds = "single features, pairs and triples" if self.triples else "single features and pairs"
         lines = [
-            f"Effects of single features and pairs have {self.share:.0%} of the prediction. They start at "
-            f"{readable(self.start)} and add:"
+            f"Effects of {kinds} have {self.share:.0%} of the prediction. They start at {readable(self.start)} and add:"
         ]
         shown = [effect for effect in self.features if effect.variation >= LEAST_VARIATION]
         lines += [f"  {effect}" for effect in shown]
-        pairs = [pair for pair in self.pairs if pair.variation >= LEAST_VARIATION][:MOST_PAIRS]
-        lines += [f"  {pair}" for pair in pairs]
-        return "\n".join([*lines, *self._little(len(shown), len(pairs))])
+        groups = [group for group in self.groups if group.variation >= LEAST_VARIATION][:MOST_GROUPS]
+        lines += [f"  {group}" for group in groups]
+        return "\n".join([*lines, *self._little(len(shown), len(groups))])
 
-    def _little(self, n_features: int, n_pairs: int) -> list[str]:
-        """A sentence about the features and pairs behind the first ones."""
-        features, pairs = self.features[n_features:], self.pairs[n_pairs:]
+    def _little(self, n_features: int, n_groups: int) -> list[str]:
+        """A sentence about the features and groups behind the first ones."""
+        features, groups = self.features[n_features:], self.groups[n_groups:]
         named = [one_line(effect.feature_name) for effect in features]
-        if pairs:
-            named.append(f"{len(pairs)} {'other ' if n_pairs else ''}pair{'s' if len(pairs) > 1 else ''}")
-        variation = sum(effect.variation for effect in features) + sum(pair.variation for pair in pairs)
+        if groups:
+            named.append(counted([group.feature_names for group in groups], "other " if n_groups else ""))
+        variation = sum(effect.variation for effect in features) + sum(group.variation for group in groups)
         return [f"  Less comes from {', '.join(named)} ({variation:.1%} of the variation)."] if named else []
 
     def to_records(self) -> list[dict[str, Any]]:
-        """A flat dictionary for every knot of every feature, then one for every pair."""
+        """A flat dictionary for every knot of every feature, then one for every group."""
         knots = [
             {**_sizes(effect.feature_name, effect), "about": knot, "adds": value}
             for effect in self.features
             for knot, value in zip(effect.knots.tolist(), effect.values.tolist(), strict=True)
         ]
-        pairs = [{**_sizes(" and ".join(pair.feature_names), pair), "up to": pair.largest} for pair in self.pairs]
-        return [*knots, *pairs]
+        groups = [{**_sizes(listed(group.feature_names), group), "up to": group.largest} for group in self.groups]
+        return [*knots, *groups]
+
+
+_Effect = TypeVar("_Effect", FeatureEffect, GroupEffect)
 
 
 def explain_effects(
@@ -132,22 +148,22 @@ def explain_effects(
     X = rows[numbers]
     origins = base.mean_terms(X)
     singles, together = base.parts(X, origins)
-    sizes, pair_sizes = _deviations(singles), _deviations(together)
-    largest = max(sizes.max(), pair_sizes.max(initial=0.0), np.finfo(np.float64).tiny)
-    total = ((sizes / largest) ** 2).sum() + ((pair_sizes / largest) ** 2).sum()
-    parts = [(float(size), float((size / largest) ** 2 / max(total, 1.0))) for size in (*sizes, *pair_sizes)]
+    sizes, group_sizes = _deviations(singles), _deviations(together)
+    largest = max(sizes.max(), group_sizes.max(initial=0.0), np.finfo(np.float64).tiny)
+    total = ((sizes / largest) ** 2).sum() + ((group_sizes / largest) ** 2).sum()
+    parts = [(float(size), float((size / largest) ** 2 / max(total, 1.0))) for size in (*sizes, *group_sizes)]
     features = [
         FeatureEffect(j, feature_names[j], *curve, *parts[j], j in indicators)
         for j, curve in enumerate(base.curves(origins))
     ]
-    pairs = [
-        PairEffect((feature_names[j], feature_names[k]), float(most), *part)
-        for (j, k), most, part in zip(base.pairs, np.abs(together).max(axis=0), parts[len(features) :], strict=True)
-    ]
-    ordered = tuple(sorted(features, key=lambda effect: -effect.size))
-    return EffectsExplanation(
-        base.share, base.constant(origins), ordered, tuple(sorted(pairs, key=lambda pair: -pair.size))
-    )
+    named = (tuple(feature_names[j] for j in group) for group in base.groups)
+    together_parts = zip(named, np.abs(together).max(axis=0), parts[len(features) :], strict=True)
+    groups = [GroupEffect(names, float(most), *part) for names, most, part in together_parts]
+    return EffectsExplanation(base.share, base.constant(origins), _largest_first(features), _largest_first(groups))
+
+
+def _largest_first(effects: Sequence[_Effect]) -> tuple[_Effect, ...]:
+    return tuple(sorted(effects, key=lambda effect: -effect.size))
 
 
 def _deviations(values: Array) -> Array:
@@ -157,5 +173,5 @@ def _deviations(values: Array) -> Array:
     return deviations
 
 
-def _sizes(name: str, effect: FeatureEffect | PairEffect) -> dict[str, Any]:
+def _sizes(name: str, effect: FeatureEffect | GroupEffect) -> dict[str, Any]:
     return {"effect": name, "size": effect.size, "variation": effect.variation}

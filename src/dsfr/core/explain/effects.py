@@ -1,19 +1,21 @@
-"""Effects of single features and of pairs, of all members that consist of them, in the units of the data.
+"""Effects of single features, pairs and triples, of all members that consist of them, in the units of the data.
 
-A product of two terms is taken apart about an origin ``o`` of the terms: ``s t = (s - o_s)(t - o_t) + o_t s + o_s t -
-o_s o_t``. The first part is what two features do together; the others belong to one feature each, or are constant.
+A product of terms is taken apart about an origin ``o`` of the terms: ``s t = (s - o_s)(t - o_t) + o_t s + o_s t -
+o_s o_t``, and likewise for three. A part belongs to the features whose terms are moved: what several do together,
+beyond what fewer of them do, what one does alone, or a constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.explain.rule_base import N_SYNTHETIC, domain_of, scaled_rows
-from dsfr.core.features.effects import FARTHEST, Effects
+from dsfr.core.features.effects import FARTHEST, Effects, products_of
 from dsfr.core.features.expectation import expected_terms
 from dsfr.core.prediction.mixture import Member
 
@@ -41,9 +43,17 @@ class EffectBase:
         return list(map(_basis, self.members))
 
     @property
-    def pairs(self) -> IntArray:
-        """Features of every pair that some member has a product of, ascending; shape (q, 2)."""
-        return np.unique(np.concatenate(list(map(_features_of_pairs, self.bases))), axis=0)
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Features, ascending, of every pair that some member has a product of, and then of every triple."""
+        found = {
+            group
+            for basis in self.bases
+            for effects in basis.by_factors
+            for features in np.unique(np.sort(effects[:, ::2], axis=1), axis=0).tolist()
+            for size in range(2, len(features) + 1)
+            for group in combinations(features, size)
+        }
+        return tuple(sorted(found, key=lambda group: (len(group), group)))
 
     @property
     def typical_row(self) -> Array:
@@ -69,24 +79,28 @@ class EffectBase:
 
     def constant(self, origins: Sequence[Array]) -> float:
         """Weighted output of all members where the terms are at their origins."""
-        return float(sum(_constant(member, origin) for member, origin in zip(self.members, origins, strict=True)))
+        total = 0.0
+        for member, origin in zip(self.members, origins, strict=True):
+            fixed = sum(float(weights.sum()) for effects, weights in _about(member, origin) if not effects.shape[1])
+            total += member.share * (member.predictor.target_mean + member.predictor.target_scale * fixed)
+        return total
 
     def parts(self, X: Array, origins: Sequence[Array], deviations: Array | None = None) -> tuple[Array, Array]:
-        """Effects of every feature, (n, d), and of every pair together, (n, q), about the origins of the terms.
+        """Effects of every feature, (n, d), and of every group together, (n, g), about the origins of the terms.
 
         With `constant` they sum to the members' weighted outputs. With deviations of the values of the rows they are
         expectations; those of a product are products of expectations, since its features differ.
         """
-        pairs = self.pairs
-        singles, together = np.zeros(X.shape), np.zeros((len(X), len(pairs)))
+        d, groups = X.shape[1], self.groups
+        places = {group: i for i, group in enumerate([*((j,) for j in range(d)), *groups])}
+        total = np.zeros((len(places), len(X)))
         for member, terms, origin in zip(self.members, self.terms(X, deviations), origins, strict=True):
-            basis, unit = _basis(member), member.share * member.predictor.target_scale
-            moved = terms - origin
-            singles += unit * np.einsum("ndt,dt->nd", moved, _coefficients(member, origin))
-            first, second = (moved[:, at[:, 0], at[:, 1]] for at in (basis.pairs[:, :2], basis.pairs[:, 2:]))
-            products = unit * first * second * _split(member)[2]
-            np.add.at(together.T, _places(_features_of_pairs(basis), pairs), products.T)
-        return singles, together
+            unit, moved = member.share * member.predictor.target_scale, terms - origin
+            for effects, weights in _about(member, origin):
+                if effects.shape[1]:
+                    columns = [places[tuple(sorted(features))] for features in effects[:, ::2].tolist()]
+                    np.add.at(total, columns, (unit * products_of(moved, effects) * weights).T)
+        return total[:d].T, total[d:].T
 
     def curves(self, origins: Sequence[Array]) -> list[tuple[Array, Array]]:
         """Knots within the domain, in the data's units, and the effect there, of every feature.
@@ -129,37 +143,17 @@ def _data_knots(member: Member) -> Array:
     return knots
 
 
-def _features_of_pairs(basis: Effects) -> IntArray:
-    return np.sort(basis.pairs[:, ::2], axis=1)
+def _about(member: Member, origin: Array) -> Iterator[tuple[IntArray, Array]]:
+    """The member's effects as products of terms less their origins, and the weights of these.
 
-
-def _places(found: IntArray, pairs: IntArray) -> IntArray:
-    """Row of every found pair among all pairs, which are in order."""
-    n = int(pairs.max(initial=0)) + 1
-    return np.searchsorted(pairs @ [n, 1], found @ [n, 1])
-
-
-def _split(member: Member) -> tuple[float, Array, Array]:
-    """Weights of the constant, of the single effects and of the products."""
-    weights, n = member.predictor.weights, len(_basis(member).singles)
-    return float(weights[0]), weights[1 : n + 1], weights[n + 1 :]
-
-
-def _constant(member: Member, origin: Array) -> float:
-    basis, predictor = _basis(member), member.predictor
-    constant, singles, products = _split(member)
-    first, second = (origin[at[:, 0], at[:, 1]] for at in (basis.pairs[:, :2], basis.pairs[:, 2:]))
-    total = constant + singles @ origin[basis.singles[:, 0], basis.singles[:, 1]] + products @ (first * second)
-    return member.share * (predictor.target_mean + predictor.target_scale * float(total))
-
-
-def _coefficients(member: Member, origin: Array) -> Array:
-    """Coefficients of terms alone: their own, and those of products whose other term is at its origin."""
-    basis = _basis(member)
-    _, singles, products = _split(member)
-    one, other = basis.pairs[:, :2], basis.pairs[:, 2:]
-    total = np.zeros_like(origin)
-    np.add.at(total, tuple(basis.singles.T), singles)
-    np.add.at(total, tuple(one.T), products * origin[tuple(other.T)])
-    np.add.at(total, tuple(other.T), products * origin[tuple(one.T)])
-    return total
+    Of every effect, some factors are moved and the others are at their origins; effects without a factor are constant.
+    """
+    weights, passed = member.predictor.weights, 1
+    yield np.empty((1, 0), dtype=np.int64), weights[:1]
+    for effects in _basis(member).by_factors:
+        factors, own = effects.reshape(len(effects), effects.shape[1] // 2, 2), weights[passed : passed + len(effects)]
+        at_origin, numbers = origin[factors[:, :, 0], factors[:, :, 1]], range(factors.shape[1])
+        for moved in (list(chosen) for size in range(len(numbers) + 1) for chosen in combinations(numbers, size)):
+            held = [number for number in numbers if number not in moved]
+            yield factors[:, moved].reshape(len(effects), 2 * len(moved)), own * at_origin[:, held].prod(axis=1)
+        passed += len(effects)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence, Sized
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +57,18 @@ def signed(value: float) -> str:
     """
     text = readable(value)
     return text if text.startswith("-") else f"+{text}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+
+
+def counted(groups: Iterable[Sized], other: str = "") -> str:
+    """How many groups of two and of three features there are: ``1 pair``, ``2 other pairs and 3 other triples``."""
+    numbers = Counter(map(len, groups))
+    kinds = [(number, name) for number, name in ((numbers[2], "pair"), (numbers[3], "triple")) if number]
+    return listed([f"{number} {other}{name}{'s' if number > 1 else ''}" for number, name in kinds]) or "0 pairs"
 
 
 def one_line(name: str) -> str:

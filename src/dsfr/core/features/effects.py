@@ -1,15 +1,16 @@
-"""Effects of single features and of pairs: rules with one or two conditions (a functional analysis of variance).
+"""Effects of one to three features: rules with as many conditions (a functional analysis of variance).
 
 Every feature has triangular fuzzy sets at common knots, its quantiles; neighboring sets overlap, and memberships sum
 to 1. A curve over these sets is a list of zero-order rules, "IF age is about 34 THEN 2.1": piecewise linear between the
-knots, constant beyond. A product of curves of two features is a table of rules with two conditions. The features of
-this basis are a constant, the line and a few curves of every feature, and products of two of them.
+knots, constant beyond. A product of curves of two features is a table of rules with two conditions, one of three is a
+table of rules with three. The features of this basis are a constant, the line and a few curves of every feature, and
+products of two or three of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,13 +24,15 @@ from dsfr.core.features.quantile_curves import LEAST_STEP
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
 
+EFFECT_ARRAYS = ("knots", "curves", "singles", "pairs", "triples")
+"""Names of the arrays of effects; the last one is left out where there are no triples."""
 FARTHEST = 30.0
 """Lines are followed so far, in deviations of the feature, and are constant beyond: products of lines are finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """A constant, terms of single features, and products of two terms.
+    """A constant, terms of single features, and products of two or three terms of different features.
 
     Term 0 of a feature is its line, term ``l`` > 0 its ``l``-th curve.
     """
@@ -41,7 +44,9 @@ class Effects:
     singles: IntArray
     """Feature and term of every effect of one feature; shape (s, 2)."""
     pairs: IntArray
-    """Feature and term, twice, of every product; shape (q, 4)."""
+    """Feature and term, twice, of every product of two; shape (q, 4)."""
+    triples: IntArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int64))
+    """Feature and term, three times, of every product of three; shape (t, 6)."""
 
     unit_arrays: ClassVar[tuple[str, ...]] = ("knots",)
 
@@ -54,29 +59,29 @@ class Effects:
         ValueError
             If shapes do not belong together, a feature or term does not exist, or knots are not in ascending order.
         """
-        names = ("knots", "curves", "singles", "pairs")
-        if not all(name in arrays for name in names):
+        own = {name: arrays[name] for name in EFFECT_ARRAYS if name in arrays}
+        if not all(name in own for name in EFFECT_ARRAYS[:-1]):
             raise ValueError("its effects lack an array")
-        knots, curves, singles, pairs = (arrays[name] for name in names)
+        knots, curves = own["knots"], own["curves"]
         if knots.ndim != 2 or curves.ndim != 3 or curves.shape[:2] != knots.shape or 0 in knots.shape:
             raise ValueError("its knots and curves do not belong together")
-        if singles.ndim != 2 or pairs.ndim != 2 or (singles.shape[1], pairs.shape[1]) != (2, 4):
-            raise ValueError("its effects are not pairs of features and terms")
-        if singles.dtype != np.int64 or pairs.dtype != np.int64:
-            raise ValueError("its effects are not whole numbers")
-        named = np.concatenate([singles, pairs[:, :2], pairs[:, 2:]])
-        if (named < 0).any() or (named >= [knots.shape[1], curves.shape[2] + 1]).any():
-            raise ValueError("its effects name a feature or a curve that does not exist")
-        if (pairs[:, 0] == pairs[:, 2]).any():
-            raise ValueError("its pairs are not of two features")
+        found = cls(**own)
+        for n_factors, effects in enumerate(found.by_factors, start=1):
+            _check_effects(effects, n_factors, knots.shape[1], curves.shape[2] + 1)
         steps = np.diff(knots, axis=0)
         if not ((steps >= 0).all() and (np.diff(curves, axis=0)[steps < LEAST_STEP] == 0).all()):
             raise ValueError("its knots are not in ascending order, or too near for different values")
-        return cls(knots, curves, singles, pairs)
+        return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that define it, by name."""
-        return {"knots": self.knots, "curves": self.curves, "singles": self.singles, "pairs": self.pairs}
+        """The arrays that define it, by name; that of triples only if there are some."""
+        needed = {"knots": self.knots, "curves": self.curves, "singles": self.singles, "pairs": self.pairs}
+        return needed | ({"triples": self.triples} if len(self.triples) else {})
+
+    @property
+    def by_factors(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Effects of one, of two and of three factors, in the order of their weights behind the constant's."""
+        return self.singles, self.pairs, self.triples
 
     @property
     def locations(self) -> Array:
@@ -101,7 +106,7 @@ class Effects:
     @property
     def n_outputs(self) -> int:
         """One for the constant, and one for every effect."""
-        return 1 + len(self.singles) + len(self.pairs)
+        return 1 + sum(map(len, self.by_factors))
 
     def features(self, X: Array) -> Array:
         """Constant, effects of single features and products; shape (n, n_outputs)."""
@@ -109,11 +114,9 @@ class Effects:
 
     def features_of_terms(self, terms: Array) -> Array:
         """Features from line and curves of every feature, shape (n, d, 1 + r)."""
-        single = terms[:, self.singles[:, 0], self.singles[:, 1]]
-        first = terms[:, self.pairs[:, 0], self.pairs[:, 1]]
-        second = terms[:, self.pairs[:, 2], self.pairs[:, 3]]
+        products = (products_of(terms, effects) for effects in self.by_factors)
         # In C order: a row is then summed in the same order whatever the number of rows.
-        return np.ascontiguousarray(np.concatenate([np.ones((len(terms), 1)), single, first * second], axis=1))
+        return np.ascontiguousarray(np.concatenate([np.ones((len(terms), 1)), *products], axis=1))
 
     def terms(self, X: Array) -> Array:
         """Line and curves of every feature; shape (n, d, 1 + r)."""
@@ -139,7 +142,7 @@ class Effects:
         n, (d, r) = len(self.singles), self.curves.shape[1:]
         single = np.zeros((d, r + 1))
         np.add.at(single, tuple(self.singles.T), weights[1 : n + 1])
-        in_products = int(self.pairs[:, [1, 3]].max(initial=0))
+        in_products = max(int(effects[:, 1::2].max(initial=0)) for effects in (self.pairs, self.triples))
         summed = np.einsum("mdr,dr->md", self.curves, single[:, 1:])
         curves = np.concatenate([summed[:, :, None], self.curves[:, :, :in_products]], axis=2)
         steps = np.diff(self.knots, axis=0)[:, :, None]
@@ -147,7 +150,7 @@ class Effects:
         slopes[:-1] = np.where(steps >= LEAST_STEP, np.diff(curves, axis=0) / np.maximum(steps, LEAST_STEP), 0.0)
         knots, values, slopes = (np.ascontiguousarray(array.T) for array in (self.knots, curves, slopes))
         values, slopes = (np.ascontiguousarray(array.swapaxes(0, 1)) for array in (values, slopes))
-        others = (single[:, 0].copy(), self.pairs, weights[n + 1 :], float(weights[0]), FARTHEST)
+        others = (single[:, 0].copy(), self.pairs, self.triples, weights[n + 1 :], float(weights[0]), FARTHEST)
         return EffectTables(knots, values, slopes, *others)
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
@@ -157,5 +160,26 @@ class Effects:
 
     def without(self, kept: npt.NDArray[np.bool_]) -> Effects:
         """The basis with some effects only; ``kept`` has an entry for each effect, the constant not among them."""
-        n = len(self.singles)
-        return Effects(self.knots, self.curves, self.singles[kept[:n]], self.pairs[kept[n:]])
+        ends = np.cumsum([len(effects) for effects in self.by_factors])[:-1]
+        parts = zip(self.by_factors, np.split(kept, ends), strict=True)
+        return Effects(self.knots, self.curves, *(effects[own] for effects, own in parts))
+
+
+def products_of(terms: Array, effects: IntArray) -> Array:
+    """Products of the terms that effects name, shape (n, e), from terms of every feature, shape (n, d, 1 + r)."""
+    found: Array = terms[:, effects[:, 0], effects[:, 1]]
+    for feature, term in zip(effects.T[2::2], effects.T[3::2], strict=True):
+        found = found * terms[:, feature, term]
+    return found
+
+
+def _check_effects(effects: npt.NDArray[Any], n_factors: int, n_features: int, n_terms: int) -> None:
+    if effects.ndim != 2 or effects.shape[1] != 2 * n_factors:
+        raise ValueError("its effects are not numbers of features and terms")
+    if effects.dtype != np.int64:
+        raise ValueError("its effects are not whole numbers")
+    features, terms = effects[:, ::2], effects[:, 1::2]
+    if (effects < 0).any() or (features >= n_features).any() or (terms >= n_terms).any():
+        raise ValueError("its effects name a feature or a curve that does not exist")
+    if (np.diff(np.sort(features, axis=1), axis=1) == 0).any():
+        raise ValueError("its products are not of different features")

@@ -34,7 +34,7 @@ MAX_NOISE = 1e10
 MAX_WAVELET = 1e50
 """Of a wavelet node's output."""
 MAX_CURVE = 1e25
-"""Of a curve of effects: the product of two is bounded like a wavelet."""
+"""Of a curve of effects: the product of three is less than `MAX_SCALED`."""
 MIN_CONDITION, MIN_FACTOR, MAX_FACTOR = 1e-16, 1e-20, 1e50
 """Reciprocal condition and norms of a posterior's Cholesky factor; training refuses conditions under 1e-8."""
 MIN_PIVOT = 1e-7

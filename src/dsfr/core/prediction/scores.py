@@ -54,10 +54,14 @@ class Scores:
         The logarithm of the root mean squared error is averaged over `CAUTION` labels that speak for the deviation, and
         those that there are.
         """
-        share = CAUTION / (float(self.counts[-1]) + CAUTION)
         error = self.deviation
-        factor = (deviation / error) ** share if 0.0 < error < deviation else 1.0
+        factor = self.with_caution(error, deviation) / error if error > 0.0 else 1.0
         return replace(self, thresholds=factor * self.thresholds)
+
+    def with_caution(self, error: float, deviation: float) -> float:
+        """An error of so many labels, made larger as in `cautious`."""
+        share = CAUTION / (float(self.counts[-1]) + CAUTION)
+        return error * (deviation / error) ** share if 0.0 < error < deviation else error
 
     def suffice_for(self, coverage: float) -> bool:
         """Whether there are enough labels for intervals of this coverage."""

@@ -1,29 +1,37 @@
-"""Which effects a model of single features and pairs has, and the prior variances of their weights.
+"""Which effects a model of single features, pairs and triples has, and the prior variances of their weights.
 
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves
-``r_j + c_j``, both plus a parameter of all single effects; a product has the sum of those of its two terms, plus a
-parameter of all products. The labels choose all parameters by evidence, which is automatic relevance determination.
-Effects have mean 0 over all rows and targets mean 0 over the labels: the constant is the difference of two means.
+``r_j + c_j``, both plus a parameter of all single effects; a product has the sum of those of its terms, plus a
+parameter of all products of as many. The labels choose all parameters by evidence, which is automatic relevance
+determination. Effects have mean 0 over all rows and targets mean 0 over the labels: the constant is the difference of
+two means.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
-from dsfr.core.arrays import IntArray
+from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.effects import Effects
-from dsfr.core.solve.prior_variances import VariancePrior
+from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior
 
 ROWS_PER_KNOT = 15.0
 """Three times as many as an owner insists on."""
 LOG_RELEVANCE = (-2.0, 2.5)
 LOG_CURVATURE = (-1.0, 2.0)
-LOG_SINGLE, LOG_PRODUCT = (0.0, 1.5), (-1.0, 1.5)
+LOG_BY_FACTORS = ((0.0, 1.5), (-1.0, 1.5), (-2.0, 1.5))
 """Mean and deviation of the priors of the parameters, in units of the noise."""
-
-
+NEGLIGIBLE = 1e-2
+"""Of the noise, over all labels: effects whose prior variance adds less are left out."""
+UNLIKELY = 1e-4
+"""As `NEGLIGIBLE`, of products that were not seen yet: features may do together what none does alone."""
+MOST_IN_PRODUCTS = 12
+"""Features that likely products are made of, at most."""
+TERMS_BY_FACTORS = (8, 6)
+"""Terms of each feature that likely products of two and of three are made of, at most."""
 SMALLEST_DEVIATION = 1e-4
 """Of the noise: with less, the constant is as good as free."""
 
@@ -35,39 +43,57 @@ def single_effects(n_features: int, n_curves: int) -> IntArray:
     return singles
 
 
-def product_effects(features: IntArray, n_terms: int) -> IntArray:
-    """Products of the first ``n_terms`` terms of every two of these features; shape (q, 4)."""
-    first, second = np.triu_indices(len(features), 1)
-    one, other = np.indices((n_terms, n_terms)).reshape(2, -1)
-    columns = [
-        np.repeat(features[first], n_terms**2),
-        np.tile(one, len(first)),
-        np.repeat(features[second], n_terms**2),
-        np.tile(other, len(first)),
-    ]
-    return np.stack(columns, axis=1).astype(np.int64)
+def product_effects(features: IntArray, n_terms: int, n_factors: int = 2) -> IntArray:
+    """Products of the first ``n_terms`` terms of every two of these features, or of every three; shape (q, 4 or 6)."""
+    groups = np.array(list(combinations(features.tolist(), n_factors)), dtype=np.int64).reshape(-1, n_factors)
+    terms = np.indices((n_terms,) * n_factors).reshape(n_factors, -1).T
+    columns = [np.repeat(groups, len(terms), axis=0), np.tile(terms, (len(groups), 1))]
+    products: IntArray = np.stack(columns, axis=2).reshape(-1, 2 * n_factors).astype(np.int64)
+    return products
+
+
+def likely_products(effects: Effects, found: PriorVariances, squares: Array, most: int) -> tuple[IntArray, IntArray]:
+    """Pairs and triples that are likely to vary most, ``most`` of both together; see `UNLIKELY`.
+
+    Single effects tell how much a term varies: its prior variance times its sum of squares over the labels, which has
+    its place behind that of the constant in ``squares``. Terms of the `MOST_IN_PRODUCTS` features that vary most are
+    multiplied.
+    """
+    d, n = effects.knots.shape[1], len(effects.singles)
+    heights = np.full((d, effects.curves.shape[2] + 1), -np.inf)
+    with np.errstate(divide="ignore"):
+        heights[tuple(effects.singles.T)] = np.log(found.variances[1 : n + 1] * squares[1 : n + 1] / squares[0])
+    heights -= found.logs[2 * d]
+    features = np.sort(np.argsort(-heights.max(axis=1), kind="stable")[:MOST_IN_PRODUCTS])
+    pairs, triples = (
+        product_effects(features, min(n_terms, heights.shape[1]), n_factors)
+        for n_factors, n_terms in enumerate(TERMS_BY_FACTORS, start=2)
+    )
+    of_pairs, of_triples = (heights[own[:, ::2], own[:, 1::2]].sum(axis=1) for own in (pairs, triples))
+    height = np.append(of_pairs, of_triples + LOG_BY_FACTORS[2][0] - LOG_BY_FACTORS[1][0]) + found.logs[2 * d + 1]
+    highest = np.argsort(-height, kind="stable")[: max(most, 0)]
+    chosen = np.zeros(len(height), dtype=bool)
+    chosen[highest[height[highest] > np.log(UNLIKELY / squares[0])]] = True
+    return pairs[chosen[: len(pairs)]], triples[chosen[len(pairs) :]]
 
 
 def effect_prior(effects: Effects, constant: float = 1.0) -> VariancePrior:
-    """The prior of the weights of effects; parameters are relevances, curvatures, and those of singles and products.
+    """The prior of the weights of effects; parameters are relevances, curvatures, and one for every number of factors.
 
     ``constant`` is the prior variance of the constant.
     """
-    d, n = effects.knots.shape[1], len(effects.singles)
-    shape = np.zeros((effects.n_outputs, 2 * d + 2))
-    for rows, terms in (
-        (slice(1, n + 1), effects.singles),
-        (slice(n + 1, None), effects.pairs[:, :2]),
-        (slice(n + 1, None), effects.pairs[:, 2:]),
-    ):
-        part = np.zeros((len(terms), 2 * d + 2))
-        places = np.arange(len(terms))
-        part[places, terms[:, 0]] = 1.0
-        part[places, d + terms[:, 0]] = terms[:, 1] > 0
-        shape[rows] += part
-    shape[1 : n + 1, -2] = 1.0
-    shape[n + 1 :, -1] = 1.0
-    each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + [LOG_SINGLE, LOG_PRODUCT]
+    d = effects.knots.shape[1]
+    groups = effects.by_factors if len(effects.triples) else effects.by_factors[:2]
+    shape = np.zeros((effects.n_outputs, 2 * d + len(groups)))
+    start = 1
+    for number, group in enumerate(groups):
+        places = np.arange(start, start + len(group))
+        for feature, term in zip(group.T[::2], group.T[1::2], strict=True):
+            shape[places, feature] += 1.0
+            shape[places, d + feature] += term > 0
+        shape[places, 2 * d + number] = 1.0
+        start += len(group)
+    each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + list(LOG_BY_FACTORS[: len(groups)])
     mean, deviation = np.array(each).T
     offset = np.zeros(effects.n_outputs)
     offset[0] = np.log(constant)

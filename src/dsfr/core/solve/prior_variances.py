@@ -59,11 +59,15 @@ class PriorVariances:
 def maximize_prior_evidence(
     total: Statistics, prior: VariancePrior, start: PriorVariances | None = None
 ) -> PriorVariances | None:
-    """Prior variances of the highest evidence, sought from others if these are given; None if labels do not vary."""
+    """Prior variances of the highest evidence, sought from others if these are given; None if labels do not vary.
+
+    The others may be of a prior without the last parameters.
+    """
     if total.n_labeled < 2 or total.target_square <= 0.0:
         return None
     evidence = _Evidence(*_rows_of(total), total.n_labeled, prior)
-    logs, height = evidence.maximize(prior.mean if start is None else start.logs)
+    known = np.empty(0) if start is None else start.logs
+    logs, height = evidence.maximize(np.append(known, prior.mean[len(known) :]))
     variances = prior.variances(logs)
     return PriorVariances(logs, variances, evidence.noise(variances), height)
 

@@ -143,7 +143,7 @@ def calibrate(
     largest = float(engine.max("score", mixture_message(population, bases, shares))["largest"])
     scores = in_units(counted_scores(engine, largest), deviation)
     scores = replace(scores, thresholds=weighed.optimism * scores.thresholds).cautious(deviation)
-    reach = reach_of(scores.deviation, deviation, is_log=is_log)
+    reach = reach_of(weighed.typical_error(scores, deviation), deviation, is_log=is_log)
     followed = replace(population, limits=population.followed(reach))
     return Mixture(tuple(_members(bases, followed, shares, sure=True)), scores)
 

@@ -1,7 +1,8 @@
-"""Members of an ensemble that are sums of effects of single features, and of pairs: from counts and one sum.
+"""Members of an ensemble that are sums of effects of single features, pairs and triples: from counts and two sums.
 
 Two rounds of counts give the distribution of every feature over all rows, labelled or not; one sum over labelled rows
-gives the statistics of all effects. What the labels say of relevance and curvature follows without further rounds.
+gives the statistics of all effects of one or two features. What the labels say of relevance and curvature follows
+without further rounds. It tells which products of three features are worth a second sum.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from dsfr.core.scaling.affine import scale_features
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.effect_priors import (
+    NEGLIGIBLE,
     EffectSizes,
     constant_variance,
     effect_prior,
     effect_sizes,
+    likely_products,
     product_effects,
     single_effects,
 )
 from dsfr.core.solve.evidence import Tuned
-from dsfr.core.solve.prior_variances import PriorVariances, maximize_prior_evidence, optimism
+from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine, RefusedError
 from dsfr.training.blas_threads import single_threaded_blas
@@ -45,8 +48,10 @@ SAME = 1e-9
 """Of its mean square: a term whose variance over the labels is less does not vary."""
 HELD_CONSTANT = 4.0
 """The evidence is maximised again if the constant should have had this prior variance instead of 1."""
-NEGLIGIBLE = 1e-2
-"""Of the noise, over all labels: effects whose prior variance adds less are left out."""
+LABELS_FOR_TRIPLES = 100.0
+"""With fewer, products of three are not tried."""
+CLEARLY_HIGHER = 5.0
+"""Log evidence by which they must be better than what was trained before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class TrainedEffects:
 
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
-    """Sums of single effects, and of single effects and products; none if the labels do not vary or are too few."""
+    """Sums of single effects, with pairs, and with pairs and triples; none if labels do not vary or are too few."""
     allowed = settings.most_weights(population.stated_labels)
     most = MOST_EFFECTS if allowed is None else min(MOST_EFFECTS, allowed)
     if settings.effects is None or most <= len(population.ranges.low):
@@ -70,10 +75,34 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
     dictionary, total, n_values = found
     dictionary, total = _varying(dictionary, total)
     n = len(dictionary.singles)
-    trained = [_trained(settings, _part(dictionary, 0), _first(total, n + 1))]
-    if len(dictionary.pairs) and settings.effects == "pairs":
-        trained.append(_trained(settings, dictionary, total))
-    return TrainedEffects(tuple(base for base in trained if base is not None), n_values)
+    members = [_trained(_single(dictionary), _first(total, n + 1))]
+    if len(dictionary.pairs):
+        members.append(_trained(dictionary, total))
+        members.append(_agree_triples(engine, settings, population, members[-1], most))
+    bases = (member.base(settings) for member in members if member is not None)
+    return TrainedEffects(tuple(bases), n_values)
+
+
+def _agree_triples(
+    engine: Engine, settings: Settings, population: Population, before: _Member | None, most: int
+) -> _Member | None:
+    """The single effects that count, and the likeliest products of two and of three, from one more sum over labels.
+
+    None if they are not asked for, labels are few, owners share sums alone (a product of curves can be made for single
+    rows), or the labels do not clearly speak for them.
+    """
+    is_asked = settings.effects == "triples" and not engine.only_sums and population.n_labeled >= LABELS_FOR_TRIPLES
+    if before is None or not is_asked:
+        return None
+    singles = _single(before.effects.without(before.kept[1:]))
+    products = likely_products(before.effects, before.found, np.diag(before.total.gram), most - singles.n_outputs)
+    if not len(products[1]):
+        return None
+    effects = replace(singles, pairs=products[0], triples=products[1])
+    found = _trained(effects, _statistics(engine, population, effects), start=before.found)
+    if found is None or found.found.log_evidence < before.found.log_evidence + CLEARLY_HIGHER:
+        return None
+    return found
 
 
 def _summed(
@@ -106,7 +135,7 @@ def _varying(effects: Effects, total: Statistics) -> tuple[Effects, Statistics]:
     squares, means = np.diag(total.gram)[singles] / n, total.feature_sum[singles] / n
     varies = np.zeros(effects.knots.shape[1], dtype=bool)
     varies[effects.singles[squares - means**2 > SAME * squares, 0]] = True
-    of_features = (varies[effects.singles[:, 0]], varies[effects.pairs[:, ::2]].all(axis=1))
+    of_features = (varies[own[:, ::2]].all(axis=1) for own in effects.by_factors)
     kept = np.concatenate([[True], *of_features])
     return effects.without(kept[1:]), _only(total, kept)
 
@@ -121,7 +150,7 @@ def _dictionary(settings: Settings, population: Population, sizes: EffectSizes, 
     d = len(population.ranges.low)
     knots, ranks = distribution.knots(sizes.n_knots)
     scaled = scale_features(knots, population.ranges)
-    n_terms = sizes.product_terms if settings.effects == "pairs" else 0
+    n_terms = 0 if settings.effects == "single" else sizes.product_terms
     products = product_effects(np.arange(d), n_terms)
     curves = quantile_curves(scaled, ranks, sizes.n_curves)
     return Effects(scaled, curves, single_effects(d, sizes.n_curves), products)
@@ -166,22 +195,43 @@ def _counted(engine: Engine, thresholds: Array, sample: float | None) -> Array:
     return counts
 
 
-def _trained(settings: Settings, effects: Effects, total: Statistics) -> Base | None:
-    """The posterior mean under the prior of the highest evidence, without effects that are negligible."""
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """Effects with the prior of the highest evidence."""
+
+    effects: Effects
+    total: Statistics
+    prior: VariancePrior
+    found: PriorVariances
+
+    @property
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Effects that are not negligible, and the constant."""
+        kept: npt.NDArray[np.bool_] = self.found.variances * np.diag(self.total.gram) > NEGLIGIBLE
+        kept[0] = True
+        return kept
+
+    def base(self, settings: Settings) -> Base:
+        """The posterior mean of the weights, without effects that are negligible."""
+        kept = self.kept
+        with single_threaded_blas():
+            solution = _solve(_only(self.total, kept), self.found, self.found.variances[kept])
+            solution = replace(solution, optimism=optimism(self.total, self.prior, self.found, settings.seed))
+        return Base.of_effects(settings, self.effects.without(kept[1:]), solution)
+
+
+def _trained(effects: Effects, total: Statistics, start: PriorVariances | None = None) -> _Member | None:
+    """The prior of the highest evidence, sought from that of fewer effects if this is given."""
     with single_threaded_blas():
         prior = effect_prior(effects)
-        found = maximize_prior_evidence(total, prior)
+        found = maximize_prior_evidence(total, prior, start)
         if found is None:
             return None
         constant = constant_variance(found.noise, total.n_labeled)
         if constant > HELD_CONSTANT:
             prior = effect_prior(effects, constant)
             found = maximize_prior_evidence(total, prior, found) or found
-        kept = found.variances * np.diag(total.gram) > NEGLIGIBLE
-        kept[0] = True
-        solution = _solve(_only(total, kept), found, found.variances[kept])
-        solution = replace(solution, optimism=optimism(total, prior, found, settings.seed))
-    return Base.of_effects(settings, effects.without(kept[1:]), solution)
+    return _Member(effects, total, prior, found)
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
@@ -205,8 +255,8 @@ def _solvable(gram: Array, precision: Array) -> Array:
             return precision
 
 
-def _part(effects: Effects, n_products: int) -> Effects:
-    return replace(effects, pairs=effects.pairs[:n_products])
+def _single(effects: Effects) -> Effects:
+    return replace(effects, pairs=effects.pairs[:0])
 
 
 def _first(total: Statistics, n: int) -> Statistics:

@@ -40,7 +40,7 @@ LEFT_OUT: Fields = {
 
 @dataclass(frozen=True)
 class Base:
-    """A trained member of an ensemble: a rule base, or effects of single features and pairs."""
+    """A trained member of an ensemble: a rule base, or effects of features, pairs and triples."""
 
     settings: Settings
     basis: AnyBasis

@@ -15,6 +15,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
+from dsfr.core.prediction.mixture import Scores
 from dsfr.core.prediction.stacking import LeftOut, tempered_shares
 from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
@@ -175,6 +176,18 @@ class Weighed:
     error: tuple[float, float] | None = None
     """Mean squared leave-one-out error, in variances of the target, and the number of labels, where both follow from
     sums."""
+    left_out: float | None = None
+    """Root mean squared leave-one-out error, in deviations of the target, where it is known."""
+
+    def typical_error(self, scores: Scores, deviation: float) -> float:
+        """The smaller of two estimates of the error of the average, in units of the target's ``deviation``.
+
+        Scores are for rows of the mean variance. A few outlying labels, of which a model without their own label knows
+        little, make that large, however small all errors are.
+        """
+        if self.left_out is None:
+            return scores.deviation
+        return min(scores.deviation, scores.with_caution(self.left_out * deviation, deviation))
 
 
 def _weigh(engine: Engine, settings: Settings, population: Population, trained: list[Base]) -> Weighed:
@@ -196,7 +209,8 @@ def _weigh(engine: Engine, settings: Settings, population: Population, trained: 
     shares: Array = groups @ larger.grouped(groups).shares()
     too_small = larger.mean_square(shares) / max(measured.mean_square(shares), np.finfo(np.float64).tiny)
     error = larger.mean_square(shares)
-    return Weighed(shares, float(np.sqrt(max(too_small, 1.0))), (error, larger.n) if engine.only_sums else None)
+    of_sums = (error, larger.n) if engine.only_sums else None
+    return Weighed(shares, float(np.sqrt(max(too_small, 1.0))), of_sums, float(np.sqrt(error)))
 
 
 def _left_out(engine: Engine, population: Population, trained: list[Base]) -> LeftOut:

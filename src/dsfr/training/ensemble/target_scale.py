@@ -21,6 +21,7 @@ from dsfr.storage.bundles import Bundle
 from dsfr.training.ensemble.calibration import label_weights, labeled_sample
 from dsfr.training.ensemble.effects import TrainedEffects, agree_effects
 from dsfr.training.ensemble.members import Base, left_out_rows, mixture_message
+from dsfr.training.ensemble.rule_bases import Weighed
 from dsfr.training.scaling.robust import KEPT_LIMITS, agree_scaling
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
@@ -186,17 +187,19 @@ def _own_errors(engine: Engine, population: Population, bases: Sequence[Base], s
 
 
 def final_link(
-    engine: Engine, target: AgreedTarget, bases: Sequence[Base], shares: Array, scores: Scores | None
+    engine: Engine, target: AgreedTarget, bases: Sequence[Base], weighed: Weighed, scores: Scores | None
 ) -> Link:
     """The link of the finished average: limits by its errors where these are known, and the factor of logarithms."""
     population, link = target.population, target.link
     if link.is_identity:
         return link
-    reach = 1.0 if scores is None else reach_of(scores.deviation, population.target.deviation, is_log=link.is_log)
+    deviation = population.target.deviation
+    error = deviation if scores is None else weighed.typical_error(scores, deviation)
+    reach = reach_of(error, deviation, is_log=link.is_log)
     if not link.is_log:
         return held_link(*target.own_ends, target.own_deviation, reach)
-    link = log_link(*target.own_ends, target.own_deviation, population.target.deviation, reach)
-    return replace(link, factor=_own_errors(engine, population, bases, shares, link).factor)
+    link = log_link(*target.own_ends, target.own_deviation, deviation, reach)
+    return replace(link, factor=_own_errors(engine, population, bases, weighed.shares, link).factor)
 
 
 def hold(settings: Settings, own: Population) -> Link:

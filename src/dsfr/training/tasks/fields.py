@@ -78,9 +78,10 @@ EFFECTS: Fields = {
     "knots": optional(array("knots", "d", rules=(within(-FAR, FAR),))),
     "curves": replace(array("knots", "d", "curves", rules=(within(-FAR, FAR),)), beside="knots"),
     "singles": replace(Field(("singles", 2), (_FEATURES_EXIST,), "int64"), beside="knots"),
-    "pairs": replace(Field(("products", 4), (_FEATURES_EXIST,), "int64"), beside="knots"),
+    "pairs": replace(Field(("pairs", 4), (_FEATURES_EXIST,), "int64"), beside="knots"),
+    "triples": optional(Field(("triples", 6), (_FEATURES_EXIST,), "int64"), beside="knots"),
 }
-"""Effects of single features and of pairs."""
+"""Effects of single features, of pairs and of triples."""
 BASIS: Fields = {
     "dilations": optional(array("h", "d", rules=(above(0.0), within(0.0, 1.0)))),
     "translations": replace(array("h", "d", rules=(within(0.0, 1.0),)), beside="dilations"),

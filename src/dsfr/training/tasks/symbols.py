@@ -12,17 +12,19 @@ MOST_MODELS = 30
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
 MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
-MOST |= {"knots": 64, "curves": 16, "singles": MAX_WEIGHTS, "products": MAX_WEIGHTS}
+MOST |= {"knots": 64, "curves": 16, "singles": MAX_WEIGHTS, "pairs": MAX_WEIGHTS, "triples": MAX_WEIGHTS}
 MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40, "w": 64}
 MOST |= {"n": 2**40, "v": 64, "u": 64, "f": 64, "x": 64, "z": 64}
 """Largest value of every free symbol: features, rules, hidden nodes, weights, members of an ensemble, candidates; knots
-and curves of a feature, effects of single features, products; rounds that acceleration combines or agents remember,
-errors that an agent keeps, labelled rows that are left out in groups, places in a table of hashes, bytes with a bit for
-every row, letters of a name; rows, ramps of linguistic terms, features of lines, features that rules are split along,
-rules whose splits are evaluated, and numbers of rules that are compared."""
-OF_MEMBERS = ("k", "p", "singles", "products")
+and curves of a feature, effects of single features, products of two and of three; rounds that acceleration combines or
+agents remember, errors that an agent keeps, labelled rows that are left out in groups, places in a table of hashes,
+bytes with a bit for every row, letters of a name; rows, ramps of linguistic terms, features of lines, features that
+rules are split along, rules whose splits are evaluated, and numbers of rules that are compared."""
+OF_EFFECTS = ("singles", "pairs", "triples")
+"""Symbols of which each is a number of weights of one member."""
+OF_MEMBERS = ("k", "p", *OF_EFFECTS)
 """Symbols of which every member of an ensemble has its own."""
-MAY_BE_EMPTY = ("e", "g", "n", "v", "curves", "singles", "products")
+MAY_BE_EMPTY = ("e", "g", "n", "v", "curves", *OF_EFFECTS)
 """Symbols that may be 0."""
 Sizes: TypeAlias = dict[str, int]
 """Values of the symbols that are known so far."""
@@ -57,9 +59,9 @@ def _weights(sizes: Mapping[str, int], member: str) -> int | None:
     """Weights of a basis: of rules k(d + 1), of hidden nodes and effects one each, and one of the constant effect."""
     if f"h{member}" in sizes:
         return sizes[f"h{member}"]
-    if f"singles{member}" in sizes or f"products{member}" in sizes:
-        singles, products = sizes.get(f"singles{member}"), sizes.get(f"products{member}")
-        return None if singles is None or products is None else 1 + singles + products
+    if f"singles{member}" in sizes or f"pairs{member}" in sizes:
+        singles, pairs = sizes.get(f"singles{member}"), sizes.get(f"pairs{member}")
+        return None if singles is None or pairs is None else 1 + singles + pairs + sizes.get(f"triples{member}", 0)
     rules, features = sizes.get(f"k{member}"), sizes.get("d")
     return None if rules is None or features is None else rules * (features + 1)
 
@@ -94,8 +96,11 @@ number of columns of rules with u features in their lines, and of the teacher.""
 
 
 def most_of(symbol: str, sizes: Sizes) -> int:
-    """Largest value of a free symbol: so many rules that their weights are not too many."""
-    name = symbol.partition("_")[0]
+    """Largest value of a free symbol: so many rules or effects that their weights are not too many."""
+    name, _, member = symbol.partition("_")
+    if name in OF_EFFECTS:
+        others = (f"{other}_{member}" if member else other for other in OF_EFFECTS if other != name)
+        return MAX_WEIGHTS - sum(sizes.get(other, 0) for other in others)
     return max(MAX_WEIGHTS // (sizes["d"] + 1), 1) if name == "k" and "d" in sizes else MOST.get(name, MAX_WEIGHTS**2)
 
 
