@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -186,10 +187,12 @@ Cut = tuple[Array, tuple[Bounds, Bounds]]
 def _ramp_cuts(leaf: Leaf, candidates: Candidates, used: dict[int, list[Ramp]]) -> Iterator[Cut]:
     """Cuts along one feature that keep to shared terms."""
     assert leaf.sums is not None
-    for c, first, last, ramp in candidates.ramps():
+    for c, found in groupby(candidates.ramps(), key=itemgetter(0)):
         feature = int(candidates.features[c])
-        if leaf.admits(feature, ramp) and keeps_terms(ramp, used.get(feature, [])):
-            yield leaf.sums.above(c, candidates.knots[c], first, last), leaf.parts(feature, ramp)
+        shared = used.get(feature, [])
+        possible = [cut for cut in found if leaf.admits(feature, cut[3]) and keeps_terms(cut[3], shared)]
+        above = leaf.sums.above(c, candidates.knots[c], [cut[1:3] for cut in possible])
+        yield from zip(above, (leaf.parts(feature, cut[3]) for cut in possible), strict=True)
 
 
 def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequence[int]]) -> Iterator[Cut]:
@@ -200,7 +203,7 @@ def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequenc
     for levels in categories:
         if not all(j in places for j in levels):
             continue
-        sums = {j: leaf.sums.above(places[j], candidates.knots[places[j]], 0, 1) for j in levels}
+        sums = {j: leaf.sums.above(places[j], candidates.knots[places[j]], [(0, 1)])[0] for j in levels}
         possible = [j for j in levels if leaf.bounds.get(j, (None, None))[1] != INDICATED]
         present = [j for j in possible if sums[j][0] >= LEAST_LEVEL]
         last = _last_of_first_row(len(leaf.sums.total))
