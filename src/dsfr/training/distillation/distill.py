@@ -43,8 +43,11 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-LABELS_TOLERANCE, MOST_TOLERANCE = 0.15, 0.0075
-"""What a thing to read must save of the expected error: this part over the number of labels, but not more than that."""
+LABELS_TOLERANCE = 0.01
+"""What a thing to read must save of the expected error: this part over the root of the number of labels.
+
+Errors that n labels estimate differ by chance in proportion to that. Chosen on design tables, see ADR 40.
+"""
 HIGH_PRICE = 0.05
 """Price above which it is said how many rules a lower one would take."""
 MORE_RULES = 2
@@ -127,7 +130,7 @@ class _Lesson:
         """What a thing to read must save of the expected error, as a part of it."""
         if self.settings.tolerance is not None:
             return self.settings.tolerance
-        return min(LABELS_TOLERANCE / max(self.n_labeled, 1.0), MOST_TOLERANCE)
+        return LABELS_TOLERANCE / float(np.sqrt(max(self.n_labeled, 1.0)))
 
 
 def distill(engine: Engine, training: Training, settings: StudentSettings) -> Student:
