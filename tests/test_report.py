@@ -351,7 +351,8 @@ def shared():
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (400, 4))
     y = 6.0 * np.abs(X[:, 0]) + X[:, 1:] @ [2.0, -3.0, 1.0]
     frame = pd.DataFrame(X, columns=["age", "dose", "speed", "depth"])
-    return dsfr.RuleRegressor(random_state=0).fit(frame, pd.Series(np.where(np.arange(400) < 60, y, np.nan))), frame
+    known = pd.Series(np.where(np.arange(400) < 60, y, np.nan))
+    return RuleRegressor(tolerance=0.01, random_state=0).fit(frame, known), frame
 
 
 def printed_by(page, words):
