@@ -25,6 +25,7 @@ from dsfr.report import ReportData, render, write_report
 from dsfr.report.page import script_json
 from dsfr.report.reproduce import reproduction_of
 from dsfr.training import ADMM, ICR, FuzzyRules, RangeScaling
+from tests import card_reader
 from tests.browser import chromium, open_page, requests_of, wait_for_frames
 from tests.tables import make_table, owners_of
 from tests.test_explain import average_of, rows_of
@@ -342,6 +343,50 @@ def test_short_rules_are_drawn_as_a_tree_with_their_words(browser, pages):
         "return document.querySelector('[data-rule]').getBoundingClientRect().top / innerHeight"
     )
     assert 0.0 <= place < 1.0
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """Rules that bend along one input, with three slopes that all of them share; and rows."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (400, 4))
+    y = 6.0 * np.abs(X[:, 0]) + X[:, 1:] @ [2.0, -3.0, 1.0]
+    frame = pd.DataFrame(X, columns=["age", "dose", "speed", "depth"])
+    known = pd.Series(np.where(np.arange(400) < 60, y, np.nan))
+    return RuleRegressor(tolerance=0.01, random_state=0).fit(frame, known), frame
+
+
+def printed_by(page, words):
+    """The rules as the page shows them, as text that `card_reader` reads; the words are drawn, and given."""
+    parts = ["Words", *(f"  {meaning}" for meaning in words)]
+    parts += ["Limits", *(f"  {text}" for text in column(page, "#limits li"))]
+    parts += column(page, "#shared-title") + [f"  {text}" for text in column(page, "#shared-terms")]
+    cards = page.find_elements("css selector", "#cards .card")
+    for card in cards:
+        clauses = [" ".join(item.text.split()) for item in card.find_elements("css selector", ".conditions li")]
+        line = " ".join(card.find_element("css selector", ".then").text.split())
+        parts += [f"  {' '.join(clauses)}", f"  {line}"]
+    return "\n".join(parts)
+
+
+def test_the_page_of_short_rules_is_the_printed_text(browser, shared, tmp_path):
+    fitted, frame = shared
+    card = fitted.rules_
+    assert fitted.complexity_["shared_terms"] >= 2
+    page = opened(browser, write_report(fitted.model_, tmp_path / "r.html", frame))
+    read = card_reader.predict(printed_by(page, card.meanings()), {name: frame[name].to_numpy() for name in frame})
+    np.testing.assert_allclose(read, fitted.predict(frame), rtol=1e-9, atol=1e-9)
+    counted = len(page.find_elements("css selector", ".conditions li, .then > span, #shared-terms span")) + len(card)
+    tiles = dict(zip(column(page, "#tiles dt"), column(page, "#tiles dd"), strict=True))
+    assert counted == card.to_read == int(tiles["To read"].split()[0])
+    assert card.to_read == sum(fitted.complexity_[name] for name in ("rules", "conditions", "terms"))
+    assert column(page, "#limits li") == [*card.limits(), *card.errors()]
+    assert column(page, ".then .named") == ["+ shared part"] * len(card)
+
+
+def test_rules_without_a_shared_part_have_no_place_for_it(browser, trained, tmp_path):
+    model, frame, _ = trained
+    page = opened(browser, write_report(model, tmp_path / "r.html", frame))
+    assert not any(element.is_displayed() for element in page.find_elements("css selector", "#shared, #limits"))
 
 
 @pytest.mark.parametrize(("name", "is_shown"), [("owners", True), ("short", False)])

@@ -72,7 +72,7 @@ def test_sums_by_bins_give_the_sums_of_every_ramp(seed, n_features, n_knots):
             for last in range(first + 1, n_knots):
                 weights = w * ramp(X[:, c], knots[c, first], knots[c, last])
                 np.testing.assert_allclose(
-                    sums.above(c, knots[c], first, last), weights @ products, rtol=1e-9, atol=1e-9
+                    sums.above(c, knots[c], [(first, last)])[0], weights @ products, rtol=1e-9, atol=1e-9
                 )
 
 

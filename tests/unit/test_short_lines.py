@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core.distillation.lines import LineRules, fit_lines
-from dsfr.core.distillation.shorter import LineSystem, shorter_lines
+from dsfr.core.distillation.shorter import LineSystem, Terms, shorter_lines
 from dsfr.core.distillation.student import Stage, cheapest
 from dsfr.core.prediction.shared_slopes import n_terms, shared_slopes
 
@@ -27,8 +27,7 @@ def system_of(seed, k, p):
 
 
 def objective(system, lines):
-    values = lines.ravel()
-    return values @ system.matrix @ values - 2.0 * values @ system.target.ravel()
+    return np.einsum("ki,kij,kj->", lines, system.blocks, lines) - 2.0 * (lines * system.target).sum()
 
 
 def n_numbers(terms):
@@ -67,6 +66,25 @@ def test_each_step_saves_numbers_at_the_least_cost_for_each(seed, k, p):
         ]
         taken = (objective(system, system.solved(after)) - least) / (n_numbers(terms) - n_numbers(after))
         assert taken <= min(rates) + 1e-6 * abs(least)
+
+
+@given(seed=seeds, k=st.integers(1, 4), p=st.integers(1, 4))
+def test_lines_solve_the_normal_equations_of_the_numbers_that_remain(seed, k, p):
+    _, _, system = system_of(seed, k, p)
+    rng = np.random.default_rng(seed)
+    present, same = rng.random((k, p + 1)) < 0.7, rng.random(p + 1) < 0.4
+    same[0], present[:, 0] = False, True
+    present[:, same] = True
+    numbers = [np.eye(k * (p + 1))[place] for place in np.flatnonzero((present & ~same).ravel())]
+    numbers += [np.tile(np.eye(p + 1)[j], k) for j in np.flatnonzero(same)]
+    E = np.array(numbers).T
+    whole = np.zeros((k, p + 1, k, p + 1))
+    whole[np.arange(k), :, np.arange(k)] = system.blocks
+    inverse = E @ np.linalg.inv(E.T @ whole.reshape(len(E), -1) @ E) @ E.T
+    lines, entries = system.solved_with_inverse(Terms(present, same))
+    np.testing.assert_allclose(lines.ravel(), inverse @ system.target.ravel(), rtol=1e-6, atol=1e-8)
+    expected = np.einsum("ajbj->jab", inverse.reshape(whole.shape))
+    np.testing.assert_allclose(entries, expected, rtol=1e-6, atol=1e-9 * np.abs(inverse).max())
 
 
 def near_copies(seed, n=300):

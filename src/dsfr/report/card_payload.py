@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.explain.card import Card, in_full
+from dsfr.core.explain.card import SHARED_TITLE, Card, in_full
 from dsfr.core.explain.tree_words import Division, tree_in_words
 from dsfr.core.explain.words import one_line, quoted, readable
 from dsfr.core.scaling.affine import Ranges
@@ -63,11 +63,13 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "interval": interval_of(model),
         "density": density_of(model),
         "rules": [_rule(card, k, typical, domain, data) for k in range(len(card))],
+        "shared": _shared(card),
+        "limits": [one_line(text) for text in (*card.limits(), *card.errors())],
         "rules_hint": RULES_HINT if len(card) > 1 else "",
         "columns": [column_of(domain, among, j, with_histogram=data is not None) for j in range(len(typical))],
         "order": by_relevance(model, typical, _spread_rows(domain, data), _conditioned(card)),
         "tree": _tree(card),
-        "tiles": tiles_of(model, [("Rules", str(len(card)), f"{price:.1f}% more error than the teacher")], data),
+        "tiles": tiles_of(model, _sizes(card, price), data),
         "price": {"notes": list(card.notes), "curve": [[e["n_rules"], 100.0 * e["price"]] for e in record["curve"]]},
         "fit": fit_of(model, data),
         "record": record_of(model),
@@ -76,6 +78,20 @@ def payload_of_card(model: Model, card: Card, data: ReportData | None) -> Payloa
         "settings": settings_of(model),
         "reproduce": reproduce_of(model),
     }
+
+
+def _sizes(card: Card, price: float) -> list[tuple[str, str, str]]:
+    """How much there is to read, and its price in per cent."""
+    return [
+        ("Rules", str(len(card)), f"{price:.1f}% more error than the teacher"),
+        ("To read", str(card.to_read), "conditions, terms and constants"),
+    ]
+
+
+def _shared(card: Card) -> Payload | None:
+    """The part of the lines that is the same in every rule; None if there is none."""
+    terms = card.shared_terms()
+    return {"title": SHARED_TITLE, "terms": list(terms.values())} if terms else None
 
 
 def _domain(card: Card, typical: Array, data: ReportData | None) -> Ranges:
@@ -154,7 +170,7 @@ def _conditions(card: Card, rule: int) -> list[Payload]:
 def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportData | None) -> Payload:
     share = float(card.predictor.shares[rule])
     center = _center(card, rule, typical, domain)
-    constant, terms = in_full(float(card.lines[rule, 0])), card.line_terms(rule)
+    constant, terms = in_full(float(card.lines[rule, 0])), card.printed_terms(rule)
     numbers = _typical(card, rule, data)
     return {
         "number": rule + 1,
@@ -169,8 +185,8 @@ def _rule(card: Card, rule: int, typical: Array, domain: Ranges, data: ReportDat
         ],
         "then": {
             "constant": f"{quoted(card.target_name)} = {constant}",
-            "terms": list(terms.values()),
-            "features": list(terms),
+            "terms": [text for _, text in terms],
+            "features": [feature for feature, _ in terms],
         },
         "search": card.rule_text(rule).lower(),
         "center": center.tolist(),

@@ -10,6 +10,8 @@ function fillRules() {
   byId("rule-tools").hidden = Boolean(model.terms) && model.rules.length <= FEW_RULES;
   drawCards();
   show("rules", "Rules");
+  fillShared();
+  fillLimits();
   fillTree();
   fillWords();
 }
@@ -65,12 +67,34 @@ const MOST_CONDITIONS = 8, MOST_TERMS = 12;
 
 // The line of a rule; of many terms, those of the most relevant inputs first, the others on demand.
 function lineOf(rule) {
-  const { terms, features, constant } = rule.then, spans = (part) => part.flatMap((term) => [" ", element("span", {}, term)]);
-  const relevant = new Set([...features].sort((a, b) => model.order.indexOf(a) - model.order.indexOf(b)).slice(0, MOST_TERMS));
-  const line = element("p", { class: "then" }, element("b", {}, "THEN "), constant, ...spans(terms.filter((_, i) => relevant.has(features[i]))));
-  const others = terms.filter((_, i) => !relevant.has(features[i]));
+  const { terms, features, constant } = rule.then;
+  const own = features.filter((feature) => feature !== null); // the name of the part that all rules share has none
+  const relevant = new Set([null, ...own.sort((a, b) => model.order.indexOf(a) - model.order.indexOf(b)).slice(0, MOST_TERMS)]);
+  const spans = (isShown) => terms.flatMap((term, i) => (relevant.has(features[i]) === isShown ? [" ", termOf(term, features[i])] : []));
+  const line = element("p", { class: "then" }, element("b", {}, "THEN "), constant, ...spans(true));
+  const others = spans(false);
   if (!others.length) return [line];
-  return [line, element("details", {}, element("summary", {}, `and ${others.length} terms that matter less`), element("p", {}, ...spans(others)))];
+  return [line, element("details", {}, element("summary", {}, `and ${others.length / 2} terms that matter less`), element("p", {}, ...others))];
+}
+
+function termOf(term, feature) {
+  if (feature !== null) return element("span", {}, term);
+  return element("a", { class: "named", href: "#shared" }, term);
+}
+
+// Terms that are the same in every rule stand above the cards, once.
+function fillShared() {
+  if (!model.shared) return;
+  byId("shared").hidden = false;
+  byId("shared-title").textContent = model.shared.title;
+  byId("shared-terms").append(...model.shared.terms.flatMap((term) => [" ", element("span", {}, term)]));
+}
+
+// The rest of what the printed text says: where inputs and results are cut off, and how far observations deviate.
+function fillLimits() {
+  if (!model.limits || !model.limits.length) return;
+  byId("limits").hidden = false;
+  byId("limits-list").append(...model.limits.map((text) => element("li", {}, text)));
 }
 
 // All conditions in order; if there are many, the most important ones first, the others on demand.

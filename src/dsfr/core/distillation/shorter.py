@@ -3,7 +3,8 @@
 Every step is the one that costs least for each number that it saves. Costs are increases of the penalised weighted
 squared distance, summed over the rules, if all other coefficients are fitted again. They follow from the inverse of the
 matrix of the least-squares problem of the numbers that remain. It is computed anew after every step: an inverse that
-steps update loses all digits where columns are nearly collinear.
+steps update loses all digits where columns are nearly collinear. Rules have only shared slopes in common, so that it
+is solved rule by rule, and by the Schur complement for the shared slopes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import block_diag
 
 from dsfr.core.arrays import Array
 from dsfr.core.distillation.lines import LineRules, penalties
@@ -47,19 +47,13 @@ class Terms:
         same[column] = True
         return Terms(self.present, same)
 
-    def expansion(self) -> Array:
-        """How the numbers that remain give the coefficients of all rules; shape (k p, numbers)."""
-        k, p = self.present.shape
-        alone = np.eye(k * p)[:, (self.present & ~self.same).ravel()]
-        return np.column_stack([alone, np.tile(np.eye(p), (k, 1))[:, self.same]])
-
 
 @dataclass(frozen=True, slots=True)
 class LineSystem:
     """The least-squares problem of the lines of all rules."""
 
-    matrix: Array
-    """Shape (k p, k p), a block for every rule."""
+    blocks: Array
+    """The matrix of every rule; (k, p, p)."""
     target: Array
     """Shape (k, p)."""
 
@@ -71,18 +65,33 @@ class LineSystem:
             diagonal = penalties(local[0, 0], len(local) - 1, has_parent=prior is not None)
             blocks.append(local[:-1, :-1] + np.diag(diagonal))
             targets.append(local[:-1, -1] + (0.0 if prior is None else diagonal * prior))
-        return cls(np.asarray(block_diag(*blocks)), np.stack(targets))
+        return cls(np.stack(blocks), np.stack(targets))
 
     def solved(self, terms: Terms) -> Array:
         """The best lines that have these terms; shape (k, p)."""
         return self.solved_with_inverse(terms)[0]
 
     def solved_with_inverse(self, terms: Terms) -> tuple[Array, Array]:
-        """The best lines that have these terms, and the inverse of the matrix for these; (k, p) and (k p, k p)."""
-        E = terms.expansion()
-        matrix = E.T @ self.matrix @ E
-        lines: Array = (E @ np.linalg.solve(matrix, E.T @ self.target.ravel())).reshape(self.target.shape)
-        inverse: Array = E @ np.linalg.inv(matrix) @ E.T
+        """The best lines that have these terms, and the inverse of the matrix for these; (k, p) and (p, k, k).
+
+        Of the inverse, the entries of the same column in all pairs of rules.
+        """
+        own, shared, p = terms.present & ~terms.same, terms.same, len(terms.same)
+        matrix = np.where(own[:, :, None] & own[:, None, :], self.blocks, np.eye(p))
+        coupling = np.where(own[:, :, None], self.blocks[:, :, shared], 0.0)
+        sides = [coupling, np.where(own, self.target, 0.0)[..., None], own[:, :, None] * np.eye(p)]
+        solved = np.linalg.solve(matrix, np.concatenate(sides, axis=2))
+        pulls, lines, alone = solved[:, :, : -p - 1], solved[:, :, -p - 1].copy(), solved[:, :, -p:]
+        inverse = np.einsum("kjj->jk", alone)[:, :, None] * np.eye(len(own))
+        if shared.any():
+            schur = self.blocks[:, shared][:, :, shared].sum(axis=0) - np.einsum("kps,kpt->st", coupling, pulls)
+            moment = self.target[:, shared].sum(axis=0) - np.einsum("kps,kp->s", coupling, lines)
+            solved = np.linalg.solve(schur, np.column_stack([moment, np.eye(len(moment))]))
+            lines -= pulls @ solved[:, 0]
+            lines[:, shared] = solved[:, 0]
+            by_column = pulls.transpose(1, 0, 2)
+            inverse += by_column @ solved[:, 1:] @ by_column.transpose(0, 2, 1)
+            inverse[shared] = np.diag(solved[:, 1:])[:, None, None]
         return lines, inverse
 
 
@@ -106,7 +115,7 @@ class _Search:
     lines: Array
     """Shape (k, p)."""
     inverse: Array
-    """Of the matrix, for these terms; shape (k p, k p)."""
+    """Of the matrix, for these terms: the entries of the same column in all pairs of rules; (p, k, k)."""
     equal: float
     """Difference of costs that count as equal."""
 
@@ -167,9 +176,9 @@ class _Search:
         present[:, 0] = False
         k, p = present.shape
         values = np.where(present, self.lines, 0.0)
-        own = np.diag(self.inverse).reshape(k, p)
+        own = np.einsum("jkk->kj", self.inverse)
         single = np.where(present, values**2 / np.where(present, own, 1.0), NEVER)
-        blocks = np.einsum("ajbj->jab", self.inverse.reshape(k, p, k, p)).copy()
+        blocks = self.inverse.copy()
         free = present & ~same
         blocks[~(free.T[:, :, None] & free.T[:, None, :])] = 0.0
         blocks += np.eye(k) * ~free.T[:, :, None]

@@ -64,14 +64,12 @@ class SplitSums:
         """Sums of the same rule along the features of several."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("bins", "ramps")))
 
-    def above(self, feature: int, knots: Array, first: int, last: int) -> Array:
-        """Sums weighted by the ramp from one knot of a candidate feature to another; shape (p(p+1)/2,)."""
-        length = knots[last] - knots[first]
-        inner = slice(first, last)
-        offsets = (knots[first:last] - knots[first]) / length
-        widths = np.diff(knots[first : last + 1]) / length
-        rising = offsets @ self.bins[feature, first + 1 : last + 1] + widths @ self.ramps[feature, inner]
-        weighted: Array = self.bins[feature, last + 1 :].sum(axis=0) + rising
+    def above(self, feature: int, knots: Array, ends: Sequence[tuple[int, int]]) -> Array:
+        """Sums weighted by ramps of a candidate feature, each from one knot to another; shape (ramps, p(p+1)/2)."""
+        first, last = knots[np.array(ends, dtype=np.int64).reshape(-1, 2)].T[:, :, None]
+        heights = np.clip((knots - first) / (last - first), 0.0, 1.0)
+        starts = np.column_stack([np.zeros(len(heights)), heights])
+        weighted: Array = starts @ self.bins[feature] + np.diff(heights, axis=1) @ self.ramps[feature]
         return weighted
 
 

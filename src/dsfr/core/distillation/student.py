@@ -71,7 +71,8 @@ class JointSums:
 
     def distance(self, lines: Array) -> float:
         """Mean squared distance of the predictions of these lines to the teacher's."""
-        fitted = float(np.einsum("kp,kplq,lq->", lines, self.gram, lines, optimize=True))
+        values = lines.ravel()
+        fitted = float(values @ self.gram.reshape(len(values), -1) @ values)
         left = self.square - 2.0 * float((lines * self.moment).sum()) + fitted
         return max(left, 0.0) / float(self.masses.sum())
 
@@ -97,12 +98,22 @@ class Stage:
 
 
 def stages_of(
-    tree: Tree, sums: JointSums, rules: LineRules, conditions: Sequence[int], error: float, tolerance: float
+    tree: Tree,
+    sums: JointSums,
+    rules: LineRules,
+    conditions: Sequence[int],
+    error: float,
+    tolerance: float,
+    known: Sequence[Stage] = (),
 ) -> list[Stage]:
-    """For every number of rules, the lines of the least expense; ``conditions`` are the numbers of these."""
+    """For every number of rules, the lines of the least expense; ``conditions`` are the numbers of these.
+
+    ``known`` are the first stages, where the tree was smaller before.
+    """
     priors = _priors(tree, sums)
-    found = []
-    for k, words in enumerate(zip(conditions, map(_n_ends, tree.stages), strict=True), start=1):
+    found = list(known)
+    words_of = list(zip(conditions, map(_n_ends, tree.stages), strict=True))
+    for k, words in enumerate(words_of[len(known) :], start=len(known) + 1):
         groups = tree.groups(k)
         merged = sums.merged(groups)
         system = _system(merged, [priors.get(tuple(group)) for group in groups], rules)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -55,6 +56,16 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """A possible split of a rule."""
+
+    parts: tuple[Bounds, Bounds]
+    along: tuple[int, Ramp] | None
+    """The feature and its ramp; None between groups of levels."""
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """A rule while the tree grows."""
 
@@ -65,6 +76,8 @@ class Leaf:
     """Line of its parent."""
     candidates: Candidates | None = None
     """What its sums are of; before they are known, those of its parent."""
+    cuts: tuple[Cut, ...] | None = None
+    """Its possible splits; None before they are evaluated."""
     is_closed: bool = False
     """Whether it is not to be split, because agents do not give its sums."""
 
@@ -106,12 +119,12 @@ class Tree:
         """The same rules, of which some now have sums."""
         leaves = list(self.leaves)
         for number, found in zip(numbers, sums, strict=True):
-            leaves[number] = replace(leaves[number], sums=found, candidates=candidates)
+            leaves[number] = replace(leaves[number], sums=found, candidates=candidates, cuts=None)
         return replace(self, leaves=tuple(leaves))
 
     def closed(self, number: int) -> Tree:
         """The same rules, of which one is not to be split."""
-        leaf = replace(self.leaves[number], sums=None, is_closed=True)
+        leaf = replace(self.leaves[number], sums=None, cuts=None, is_closed=True)
         return replace(self, leaves=(*self.leaves[:number], leaf, *self.leaves[number + 1 :]))
 
     def refused(self, split: Split) -> Tree:
@@ -123,7 +136,7 @@ class Tree:
         left = leaf.candidates.coarser(changed[0])
         if not len(left.features):
             return self.closed(split.leaf)
-        leaf = replace(leaf, candidates=left, sums=None)
+        leaf = replace(leaf, candidates=left, sums=None, cuts=None)
         return replace(self, leaves=(*self.leaves[: split.leaf], leaf, *self.leaves[split.leaf + 1 :]))
 
     def split(self, split: Split) -> Tree:
@@ -143,6 +156,10 @@ class Tree:
             grouped[place : place + 2] = [grouped[place] + grouped[place + 1]]
         return grouped
 
+    def evaluated(self, growth: Growth) -> Tree:
+        """The same rules, with the gains of the splits of those that have sums."""
+        return replace(self, leaves=tuple(evaluated(leaf, growth) for leaf in self.leaves))
+
     def best_split(self, growth: Growth) -> Split | None:
         """The split of the largest gain that keeps to shared terms; None if none is worth it."""
         used = ramps_by_feature([leaf.bounds for leaf in self.leaves])
@@ -157,42 +174,51 @@ class Tree:
 
 
 def _best_of_leaf(number: int, leaf: Leaf, growth: Growth, used: dict[int, list[Ramp]]) -> Split | None:
-    if leaf.sums is None:
-        return None
-    candidates = growth.candidates if leaf.candidates is None else leaf.candidates
-    cuts = [*_ramp_cuts(leaf, candidates, used), *_group_cuts(leaf, candidates, growth.categories)]
-    allowed = [cut for cut in cuts if growth.n_conditions({*cut[1][0], *cut[1][1]}) <= growth.max_conditions]
-    if not allowed:
-        return None
-    total, above, possible = leaf.sums.total, np.stack([cut[0] for cut in allowed]), [cut[1] for cut in allowed]
-    # A part without rows has sums of rounding errors, which no line fits.
-    is_heavy = np.minimum(above[:, 0], total[0] - above[:, 0]) >= growth.least_mass
-    if not is_heavy.any():
-        return None
-    above, possible = above[is_heavy], list(compress(possible, is_heavy))
-    line, whole = fit_lines(_matrix(total), leaf.prior)
-    gains = whole - sum(fit_lines(_matrix(part), line)[1] for part in (above, total - above))
-    if not gains.max() > growth.least_gain:  # also where rounding made all of them negative
+    known = evaluated(leaf, growth).cuts or ()
+    allowed = [cut for cut in known if cut.along is None or keeps_terms(cut.along[1], used.get(cut.along[0], []))]
+    most = max((cut.gain for cut in allowed), default=0.0)
+    if not most > growth.least_gain:  # also where rounding made all of them negative
         return None
     # The first of equal ones, so that the order in which sums were added does not decide.
-    best = int(np.flatnonzero(gains >= gains.max() * (1.0 - EQUAL))[0])
-    return Split(number, possible[best], float(gains[best]))
+    best = next(cut for cut in allowed if cut.gain >= most * (1.0 - EQUAL))
+    return Split(number, best.parts, best.gain)
 
 
-Cut = tuple[Array, tuple[Bounds, Bounds]]
-"""Sums of the second part of a rule, and the conditions of both parts."""
+def evaluated(leaf: Leaf, growth: Growth) -> Leaf:
+    """The same rule with the gains of all cuts that leave enough rows on both sides, if its sums are known."""
+    if leaf.sums is None or leaf.cuts is not None:
+        return leaf
+    candidates = growth.candidates if leaf.candidates is None else leaf.candidates
+    cuts = [*_ramp_cuts(leaf, candidates), *_group_cuts(leaf, candidates, growth.categories)]
+    cuts = [cut for cut in cuts if growth.n_conditions({*cut[1][0], *cut[1][1]}) <= growth.max_conditions]
+    total = leaf.sums.total
+    # A part without rows has sums of rounding errors, which no line fits.
+    cuts = [cut for cut in cuts if min(cut[0][0], total[0] - cut[0][0]) >= growth.least_mass]
+    if not cuts:
+        return replace(leaf, cuts=())
+    above = np.stack([cut[0] for cut in cuts])
+    line, whole = fit_lines(_matrix(total), leaf.prior)
+    gains = whole - sum(fit_lines(_matrix(part), line)[1] for part in (above, total - above))
+    found = (Cut(*cut[1:], gain) for cut, gain in zip(cuts, gains.tolist(), strict=True))
+    return replace(leaf, cuts=tuple(found))
 
 
-def _ramp_cuts(leaf: Leaf, candidates: Candidates, used: dict[int, list[Ramp]]) -> Iterator[Cut]:
-    """Cuts along one feature that keep to shared terms."""
+PartSums = tuple[Array, tuple[Bounds, Bounds], tuple[int, Ramp] | None]
+"""Sums of the second part of a rule, the conditions of both parts, and along which ramp of a feature it is cut."""
+
+
+def _ramp_cuts(leaf: Leaf, candidates: Candidates) -> Iterator[PartSums]:
+    """Cuts along one feature."""
     assert leaf.sums is not None
-    for c, first, last, ramp in candidates.ramps():
+    for c, found in groupby(candidates.ramps(), key=itemgetter(0)):
         feature = int(candidates.features[c])
-        if leaf.admits(feature, ramp) and keeps_terms(ramp, used.get(feature, [])):
-            yield leaf.sums.above(c, candidates.knots[c], first, last), leaf.parts(feature, ramp)
+        possible = [cut for cut in found if leaf.admits(feature, cut[3])]
+        above = leaf.sums.above(c, candidates.knots[c], [cut[1:3] for cut in possible])
+        for part, (*_, ramp) in zip(above, possible, strict=True):
+            yield part, leaf.parts(feature, ramp), (feature, ramp)
 
 
-def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequence[int]]) -> Iterator[Cut]:
+def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequence[int]]) -> Iterator[PartSums]:
     """Cuts between two groups of levels, of two levels at least, in the order of the teacher's means."""
     assert leaf.sums is not None
     pairs = zip(candidates.features.tolist(), candidates.knots[:, :2].tolist(), strict=True)
@@ -200,7 +226,7 @@ def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequenc
     for levels in categories:
         if not all(j in places for j in levels):
             continue
-        sums = {j: leaf.sums.above(places[j], candidates.knots[places[j]], 0, 1) for j in levels}
+        sums = {j: leaf.sums.above(places[j], candidates.knots[places[j]], [(0, 1)])[0] for j in levels}
         possible = [j for j in levels if leaf.bounds.get(j, (None, None))[1] != INDICATED]
         present = [j for j in possible if sums[j][0] >= LEAST_LEVEL]
         last = _last_of_first_row(len(leaf.sums.total))
@@ -210,7 +236,8 @@ def _group_cuts(leaf: Leaf, candidates: Candidates, categories: Sequence[Sequenc
             # A level that does not occur goes with most rows: in no group, or in both, strengths would not sum to 1.
             heavier = int(sum(sums[j][0] for j in groups[1]) > sum(sums[j][0] for j in groups[0]))
             groups[heavier].extend(j for j in possible if j not in present)
-            yield np.sum([sums[j] for j in groups[1]], axis=0), leaf.group_parts((sorted(groups[0]), sorted(groups[1])))
+            parts = leaf.group_parts((sorted(groups[0]), sorted(groups[1])))
+            yield np.sum([sums[j] for j in groups[1]], axis=0), parts, None
 
 
 def _last_of_first_row(n_entries: int) -> int:

@@ -203,17 +203,24 @@ class Card:
 
     def short_line(self, rule: int) -> str:
         """The line of a rule as it is printed: the part that all rules share is named."""
+        return _sum_text([in_full(float(self.lines[rule, 0])), *(term for _, term in self.printed_terms(rule))])
+
+    def printed_terms(self, rule: int) -> list[tuple[int | None, str]]:
+        """Feature and text of the terms of a line as it is printed; the name of the shared part has no feature."""
+        shared = self.shared_terms()
+        own = [(j, term) for j, term in self.line_terms(rule).items() if j not in shared]
+        named = [(None, f"+ {SHARED}")] if shared else []
+        plain, levels = ([entry for entry in own if (entry[0] in self.indicators) == is_level] for is_level in (0, 1))
+        return [*plain, *named, *levels]
+
+    def shared_terms(self) -> dict[int, str]:
+        """The terms that are the same in every rule, by feature; nothing if there are none, or too few to name."""
         shared = shared_slopes(self.lines)[1:]
-        own = [(j, term) for j, term in self.line_terms(rule).items() if not shared[j]]
-        plain = [term for j, term in own if j not in self.indicators]
-        named = [f"+ {SHARED}"] if shared.any() else []
-        levels = [term for j, term in own if j in self.indicators]
-        return _sum_text([in_full(float(self.lines[rule, 0])), *plain, *named, *levels])
+        return {j: term for j, term in self.line_terms(0).items() if shared[j]}
 
     def shared_part(self) -> list[str]:
-        """The terms that are the same in every rule, as one text; nothing if there are none, or too few to name."""
-        shared = shared_slopes(self.lines)[1:]
-        terms = [term for j, term in self.line_terms(0).items() if shared[j]]
+        """The shared terms as one text; nothing if there are none."""
+        terms = list(self.shared_terms().values())
         return [_sum_text(terms)] if terms else []
 
     def line_terms(self, rule: int) -> dict[int, str]:
@@ -240,6 +247,12 @@ class Card:
             }
             for k in range(len(self))
         ]
+
+    @property
+    def to_read(self) -> int:
+        """Conditions, terms of lines (of the shared part once) and constants."""
+        found = self.complexity()
+        return int(found["conditions"] + found["terms"] + found["rules"])
 
     def complexity(self) -> dict[str, float]:
         """What there is to read: rules, conditions, terms of lines (of the shared part once), and words."""

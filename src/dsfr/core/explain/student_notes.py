@@ -29,10 +29,10 @@ def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
         f"{base} (expected from the distance between both)"
         + ("." if alone is None else f"; answering with the strongest rule alone: {alone:.1%}.")
     )
-    yield from _dearer(record)
+    yield from _dearer(record, n_rules)
 
 
-def _dearer(record: Mapping[str, Any]) -> Iterator[str]:
+def _dearer(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
     """If the price is high, how many rules a lower one takes."""
     high = 0.05
     if record["price"] <= high:
@@ -42,5 +42,7 @@ def _dearer(record: Mapping[str, Any]) -> Iterator[str]:
         argument = "max_rules" if enough[0]["n_rules"] > record["max_rules"] else "a lower tolerance"
         yield f"{enough[0]['n_rules']:.0f} rules would cost {enough[0]['price']:.1%}: {argument} allows them."
     elif record["curve"]:
-        last = record["curve"][-1]
-        yield f"Even {last['n_rules']:.0f} rules would cost {last['price']:.1%}: use the average where accuracy counts."
+        best = min(record["curve"], key=lambda entry: entry["price"])
+        more = f"Even {best['n_rules']:.0f} rules would cost {best['price']:.1%}"
+        advice = more if best["n_rules"] > n_rules else "More rules would not cost less"
+        yield f"{advice}: use the average where accuracy counts."

@@ -142,7 +142,8 @@ class LinguisticRules:
     def conditions(self, rule: int) -> dict[int, tuple[int, int]]:
         """First and last term by feature, of the features that a rule has a condition on."""
         spans = np.stack([self.first_terms[rule], self.last_terms[rule]], axis=1).astype(int).tolist()
-        return {j: (first, last) for j, (first, last) in enumerate(spans) if last - first + 1 < self.n_terms[j]}
+        counts = self.n_terms.tolist()
+        return {j: (first, last) for j, (first, last) in enumerate(spans) if last - first + 1 < counts[j]}
 
     def strengths(self, X: Array) -> Array:
         """Products of the memberships of the conditions; shape (n, k), rows sum to 1."""

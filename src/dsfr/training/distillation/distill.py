@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,8 +44,11 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-LABELS_TOLERANCE, MOST_TOLERANCE = 0.15, 0.0075
-"""What a thing to read must save of the expected error: this part over the number of labels, but not more than that."""
+LABELS_TOLERANCE = 0.01
+"""What a thing to read must save of the expected error: this part over the root of the number of labels.
+
+Errors that n labels estimate differ by chance in proportion to that. Chosen on design tables, see ADR 40.
+"""
 HIGH_PRICE = 0.05
 """Price above which it is said how many rules a lower one would take."""
 MORE_RULES = 2
@@ -127,7 +131,7 @@ class _Lesson:
         """What a thing to read must save of the expected error, as a part of it."""
         if self.settings.tolerance is not None:
             return self.settings.tolerance
-        return min(LABELS_TOLERANCE / max(self.n_labeled, 1.0), MOST_TOLERANCE)
+        return LABELS_TOLERANCE / float(np.sqrt(max(self.n_labeled, 1.0)))
 
 
 def distill(engine: Engine, training: Training, settings: StudentSettings) -> Student:
@@ -192,7 +196,7 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     # Not where agents may refuse: how many rules would be better is not worth many refusals.
     if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
         grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
-        stages, curve = _curve(lesson, grown, growth)
+        stages, curve = _curve(lesson, grown, growth, stages)
     chosen_stage = cheapest(stages[: settings.max_rules], lesson.tolerance)
     k = len(chosen_stage.lines)
     merged = grown.sums.merged(grown.tree.groups(k))
@@ -202,13 +206,15 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     return _finished(lesson, predictor, training, curve, tuple(binary), is_signal=True)
 
 
-def _curve(lesson: _Lesson, grown: Grown, growth: Growth) -> tuple[list[Stage], list[dict[str, float]]]:
+def _curve(
+    lesson: _Lesson, grown: Grown, growth: Growth, known: Sequence[Stage] = ()
+) -> tuple[list[Stage], list[dict[str, float]]]:
     """Stages by number of rules, and their prices: expected from the distance to the teacher and by leave-one-out."""
     settings = lesson.settings
     categories = _categories(settings.categories, grown.columns)
     rules = LineRules(settings.max_terms, *settings.edits.lines(grown.columns.features), categories)
     conditions = [sum(growth.n_conditions(bounds) for bounds in stage) for stage in grown.tree.stages]
-    stages = stages_of(grown.tree, grown.sums, rules, conditions, lesson.error, lesson.tolerance)
+    stages = stages_of(grown.tree, grown.sums, rules, conditions, lesson.error, lesson.tolerance, known)
     curve = [
         {"n_rules": float(k), "distance": stage.distance, "price": stage.price, "to_read": float(stage.to_read)}
         for k, stage in enumerate(stages, start=1)

@@ -206,7 +206,7 @@ def grow(engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules
     asking = _Asking(engine, columns)
     joint = asking.joint(tree) if engine.only_sums else None
     while len(tree.leaves) < max_rules and len(growth.candidates.features):
-        tree = asking.with_sums(tree, growth.candidates)
+        tree = asking.with_sums(tree, growth.candidates).evaluated(growth)
         split = tree.best_split(growth)
         if split is None:
             break
