@@ -19,6 +19,7 @@ from dsfr.training import TASKS, make_shards, train
 from dsfr.training.scaling.robust import agree_scaling
 from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.tasks.registry import REGISTRY
+from tests.disclosure.crypto import needs_cryptography
 from tests.tables import SumsAlone, make_settings, make_table
 
 SMALL = Policy(min_rows=10, min_mass=0.1)
@@ -121,6 +122,32 @@ def test_nothing_leaves_before_owners_have_admitted_each_other():
     bare = InProcessEngine(make_shards(X, y, np.arange(len(y)) % 3), protected_tasks(TASKS, policy=SMALL))
     with pytest.raises(PolicyError, match="owners have not admitted each other"):
         bare.sum("identify", {})
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_owners_that_admit_each_other_again_go_on_counting_rounds(masked, tmp_path):
+    """A coordinator says when: without this it has as many rounds as it likes."""
+    if masked:
+        needs_cryptography()
+    X, _, y = make_table(0, n_rows=300)
+    tasks = protected_tasks(TASKS, policy=replace(SMALL, max_rounds=3), masked=masked)
+    asked = {"seed": np.asarray(0), "low": X.min(axis=0), "high": X.max(axis=0)}
+
+    def opened(bare):
+        return protect(bare, policy=True, masked=masked)
+
+    owners, restarted = (InProcessEngine(make_shards(X, y, np.arange(len(y)) % 3), tasks) for _ in range(2))
+    opened(owners).save_memories((tmp_path / "first").joinpath)
+    for _ in range(3):
+        opened(owners).sum("row_moments", asked)
+    owners.save_memories((tmp_path / "last").joinpath)
+    opened(restarted).sum("row_moments", asked)
+    for bare, memory in ((owners, ""), (owners, "first"), (restarted, "last")):
+        engine = opened(bare)
+        if memory:
+            engine.load_memories((tmp_path / memory).joinpath)
+        with pytest.raises(PolicyError, match="'rounds': this is round 4 of the fit, and max_rounds is 3"):
+            engine.sum("row_moments", asked)
 
 
 def test_labels_are_stated_in_multiples():
