@@ -13,7 +13,8 @@ from dsfr.core.prediction.link import Link
 from dsfr.disclosure import Policy, PolicyError, history, protect, protected_tasks
 from dsfr.disclosure import owner as owner_side
 from dsfr.disclosure.differences import BinnedPair, effective_rows, fewest_rows
-from dsfr.disclosure.history import cells, differences, knots, once
+from dsfr.disclosure.history import cells, differences, knots, once, together
+from dsfr.disclosure.kept_weights import KeptWeights
 from dsfr.disclosure.rules import MOST_STARTS
 from dsfr.disclosure.table import TABLE
 from dsfr.engines import InProcessEngine
@@ -301,6 +302,62 @@ def test_owners_hold_blocks_of_rows_and_not_the_weights_of_all(monkeypatch):
     for middle in (-0.3, 0.3):
         engine.sum("statistics", questions(steep_rules(middle)))
     assert 0 < max(sizes) <= BLOCK_ROWS
+
+
+def test_questions_that_are_far_apart_are_told_apart_by_an_eighth_of_a_block():
+    asked, rows = [], np.arange(800)
+    far = np.where(rows % 2 == 0, 1.0, 0.0)[:, None]
+
+    def weights(X):
+        asked.append(len(X))
+        return far[X] * 0.0
+
+    assert fewest_rows([far.__getitem__], [weights], lambda: iter([rows, rows]), 5.0) == np.inf
+    assert asked == [100]
+
+
+@given(st.integers(0, 99), st.integers(0, 3000))
+def test_kept_weights_are_those_that_would_be_made(seed, most_bytes):
+    """Of changed rows and other questions too, and however little is kept."""
+    rng, kept = np.random.default_rng(seed), KeptWeights(most_bytes)
+    blocks = [rng.integers(0, 2, (rng.integers(1, 4), 2)).astype(float) for _ in range(4)]
+    for number in rng.integers(0, 4, 40):
+        X = blocks[number] if rng.random() < 0.7 else blocks[number].copy()
+        factor = float(rng.integers(1, 3))
+        found = kept.get(b"%d" % factor, X, lambda X=X, factor=factor: factor * X)
+        np.testing.assert_array_equal(found, factor * X)
+        assert kept._n_bytes == sum(array.nbytes for array in kept._kept.values()) <= max(most_bytes, found.nbytes)
+
+
+def test_weights_are_computed_once_for_a_question(shards, monkeypatch):
+    monkeypatch.setattr(history, "_KEPT", KeptWeights())
+    engine, calls, weights_of = open_engine(shards, Policy()), [], history._weights
+    monkeypatch.setattr(history, "_weights", lambda question, X: calls.append(len(X)) or weights_of(question, X))
+    for _ in range(4):
+        engine.sum("statistics", questions(steep_rules(-0.3)))
+    assert 0 < sum(calls) <= 2400
+
+
+@given(st.integers(0, 999))
+def test_questions_about_the_same_rules_are_compared_together(seed):
+    """As each of them alone."""
+    rng = np.random.default_rng(seed)
+    X, first, second = rng.random((40, 3)), rng.choice([0.0, 0.5, 1.0], 40), rng.choice([0.0, 0.5, 1.0], 40)
+
+    def question():
+        columns = rng.choice(3, rng.integers(0, 3), replace=False)
+        bins = {f"bins_{j}": np.sort(rng.choice(np.linspace(0.1, 0.9, 5), 2, replace=False)) for j in columns}
+        return {"evaluated": np.array([rng.integers(2)]), **bins}
+
+    def fewest(own, others):
+        pair = BinnedPair(history._bins(own), history._bins(others))
+        pair.add(first, second if others["evaluated"] else 1.0 - second, X)
+        return pair.fewest_rows(1e9)
+
+    own, earlier = question(), [question() for _ in range(6)]
+    merged = together(earlier)
+    assert len(merged) <= len(earlier)
+    assert min(fewest(own, one) for one in merged) == pytest.approx(min(fewest(own, one) for one in earlier))
 
 
 @given(st.integers(0, 999), st.integers(1, 4), st.integers(1, 4))

@@ -13,17 +13,20 @@ from dsfr.core.clustering.memberships import membership_powers, squared_distance
 from dsfr.core.features.linguistic import ARRAYS, LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.scaling.affine import scale_features
-from dsfr.disclosure.differences import BinnedPair, cell_counts, fewest_rows
+from dsfr.disclosure.differences import BinnedPair, Weights, cell_counts, fewest_rows
 from dsfr.disclosure.function_rules import set_masses
+from dsfr.disclosure.kept_weights import KeptWeights
+from dsfr.disclosure.masks import hash_arrays
 from dsfr.disclosure.rules import Request, numbered, too_light
 from dsfr.engines.agent import LASTING
-from dsfr.storage.bundles import Bundle, to_bytes
+from dsfr.storage.bundles import Bundle
 from dsfr.training.tasks.messages import scaling_ranges
 
 ANSWERED = LASTING + "answered_"
 """Prefix of the questions that were answered; a digest of the question and the name of the array follow."""
 ROWS_FOR_A_DIFFERENCE = 400
 """Own rows for each row that two questions about clusters differ by at least, until these are `Policy.min_mass`."""
+_KEPT = KeptWeights()
 CLUSTER_TASKS = ("cluster_sums", "cluster_variances", "local_variances", "cluster_consensus")
 
 
@@ -90,7 +93,9 @@ def _terms(request: Request) -> Bundle:
 
 
 def _digest(bundle: Bundle) -> bytes:
-    return sha256(to_bytes(bundle)).digest()
+    digest = sha256()
+    hash_arrays(digest, bundle)
+    return digest.digest()
 
 
 def differences(request: Request) -> str | None:
@@ -114,8 +119,8 @@ def _centers_problem(request: Request, new: Sequence[Bundle], is_cluster: bool) 
     least = request.policy.min_mass
     if is_cluster:  # the last steps of honest clustering differ by single rows where an owner has few
         least = min(least, request.shard.n_samples / ROWS_FOR_A_DIFFERENCE)
-    own = [partial(_weights, one) for one in new]
-    earlier = [partial(_weights, one) for one in request.answered if _has_centers(one, is_cluster)]
+    own = [_weights_of(one) for one in new]
+    earlier = [_weights_of(one) for one in request.answered if _has_centers(one, is_cluster)]
     found = fewest_rows(own, [*earlier, *own], partial(_blocks, request), least)
     if not found >= least:
         return _too_few(found, "clusters" if is_cluster else "rules", "min_mass", least)
@@ -133,19 +138,33 @@ def _bins_problem(request: Request, new: Sequence[Bundle]) -> str | None:
 
 
 def _fewest_of_bins(request: Request, one: Bundle, earlier: Sequence[Bundle]) -> float:
-    numbers = one["evaluated"].tolist()
+    numbers, earlier = one["evaluated"].tolist(), together(earlier)
+    own, others = LinguisticRules.of_arrays(one), [LinguisticRules.of_arrays(other) for other in earlier]
     pairs = [
         {(i, j): BinnedPair(_bins(one), _bins(other)) for i in numbers for j in other["evaluated"].tolist()}
         for other in earlier
     ]
     for X in _blocks(request):
-        mine = LinguisticRules.of_arrays(one).strengths(X)
-        for other, compared in zip(earlier, pairs, strict=True):
-            theirs = LinguisticRules.of_arrays(other).strengths(X)
+        mine = own.strengths(X)
+        for rules, compared in zip(others, pairs, strict=True):
+            theirs = rules.strengths(X)
             for (i, j), pair in compared.items():
                 pair.add(mine[:, i], theirs[:, j], X)
     least = _least_of_bins(request, one)
     return float(np.min([np.inf, *(pair.fewest_rows(least) for compared in pairs for pair in compared.values())]))
+
+
+def together(questions: Sequence[Bundle]) -> list[Bundle]:
+    """Questions about the same rules as one, with the bins of all their columns; not if these differ in a column."""
+    found: list[Bundle] = []
+    for one in questions:
+        for other in found:
+            if all(np.array_equal(array, other[name]) for name, array in one.items() if name in other):
+                other |= one
+                break
+        else:
+            found.append(dict(one))
+    return found
 
 
 def _bins(question: Bundle) -> dict[int, Array]:
@@ -232,6 +251,12 @@ def _blocks(request: Request) -> Iterator[Array]:
     for X, _ in request.shard.batches():
         for block in row_blocks(len(X)):
             yield X[block].astype(np.float64)
+
+
+def _weights_of(question: Bundle) -> Weights:
+    """Weights of rows as a function of a block of them, which are kept for the next comparison."""
+    digest = _digest(question)
+    return lambda X: _KEPT.get(digest, X, lambda: _weights(question, X))
 
 
 def _weights(question: Bundle, X: Array) -> Array:
