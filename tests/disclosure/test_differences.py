@@ -20,7 +20,7 @@ from dsfr.disclosure.table import TABLE
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS
 from dsfr.training.ensemble.teacher import link_arrays
-from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.messages import scalar, symmetric
 from tests.disclosure.attacks import hits
 from tests.disclosure.test_attacks import (
     RANGES,
@@ -244,15 +244,57 @@ def test_the_strongest_rule_alone_is_not_summed_over(shards):
     assert found["strongest_distance"] == found["distance"]
 
 
-def test_a_label_alone_in_a_rule_of_many_rows_is_not_protected():
-    """Not stopped, as docs/privacy.md says: rules have enough rows of every owner, and labels are counted in all."""
+@pytest.fixture(params=[0.0, 5.0], ids=["labels in all", "labels by rule"])
+def few_labels(request):
+    """Three owners of 400 rows, a label in twenty of them, and one of all beyond 0.7; by the least labels of a rule."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-1.0, 1.0, (1200, D))
     y = np.where((np.arange(1200) % 20 == 0) & (X[:, 0] < 0.7), X[:, 0] + X[:, 1], np.nan)
-    X[1], y[1] = (0.9, 0.2), 5.0
-    found = open_engine(shards_of(X, y, 3), Policy()).sum("statistics", questions(steep_rules(0.8)))
-    assert hits(lone_row(found["feature_sum"][D + 1 :])[None], X[1:2]) == 1
-    assert abs(found["moment"][D + 1] / found["feature_sum"][D + 1] - 5.0) < 1e-6
+    X[1], y[1] = LABELED, 5.0
+    engine = open_engine(shards_of(X, y, 3), Policy(min_label_mass=request.param))
+    engine.is_guarded = request.param > 0.0
+    return engine
+
+
+LABELED = np.array([0.9, 0.2])
+
+
+def label_of_a_rule(engine):
+    found = engine.sum("statistics", questions(steep_rules(0.8)))
+    return lone_row(found["feature_sum"][D + 1 :]), found["moment"][D + 1] / found["feature_sum"][D + 1]
+
+
+def label_of_a_curve(engine):
+    """The last set of the first feature, and products of it with the lines of both."""
+    one = curves_of(5, 1)
+    knots, last = one.knots.copy(), np.eye(5)[:, None, [4]].repeat(D, axis=1)
+    knots[:, 0] = [-1.0, -0.5, 0.0, 0.7, 1.0]
+    asked = replace(one, knots=knots, curves=last, singles=np.array([[0, 0], [0, 1], [1, 0]]))
+    found = engine.sum("statistics", {**questions(asked), **RANGES})
+    products = symmetric(found["gram"], asked.n_outputs)[2]
+    return products[[1, 3]] / products[0], found["moment"][2] / found["feature_sum"][2]
+
+
+def test_two_rule_bases_that_differ_by_a_label(few_labels):
+    """Each rule has enough labels, and between the middles there is one label; tell them apart by the rows alone."""
+    few_labels.sum("statistics", questions(steep_rules(-0.3)))
+    if few_labels.is_guarded:
+        with pytest.raises(PolicyError, match=r"'label_mass': rules that differ .* by \d of the own labels"):
+            few_labels.sum("statistics", questions(steep_rules(-0.26)))
+    else:
+        few_labels.sum("statistics", questions(steep_rules(-0.26)))
+
+
+@pytest.mark.parametrize("attack", [label_of_a_rule, label_of_a_curve])
+def test_a_label_alone_in_a_rule_of_many_rows(few_labels, attack):
+    """Rules have enough rows of every owner, and labels are counted in all unless the owner's policy asks for more."""
+    if few_labels.is_guarded:
+        with pytest.raises(PolicyError, match=r"'label_mass': a rule or a set of a curve with 1 of the own labels"):
+            attack(few_labels)
+    else:
+        row, target = attack(few_labels)
+        assert hits(row[None], LABELED[None]) == 1
+        assert abs(target - 5.0) < 1e-6
 
 
 def compared(after, before, **options):

@@ -102,13 +102,14 @@ def differences(request: Request) -> str | None:
     """No answer differs from an earlier one of the fit by a few own rows alone."""
     new = list(asked(request))
     for is_cluster in (False, True):
-        problem = _centers_problem(request, [one for one in new if _has_centers(one, is_cluster)], is_cluster)
+        problem = _centers_problem(request, [one for one in new if has_centers(one, is_cluster)], is_cluster)
         if problem is not None:
             return problem
     return _bins_problem(request, [one for one in new if "first_terms" in one])
 
 
-def _has_centers(question: Bundle, is_cluster: bool) -> bool:
+def has_centers(question: Bundle, is_cluster: bool) -> bool:
+    """Whether a question is about clusters, or about rules with centers."""
     return "centers" in question and ("fuzzifier" in question) == is_cluster
 
 
@@ -119,8 +120,8 @@ def _centers_problem(request: Request, new: Sequence[Bundle], is_cluster: bool) 
     least = request.policy.min_mass
     if is_cluster:  # the last steps of honest clustering differ by single rows where an owner has few
         least = min(least, request.shard.n_samples / ROWS_FOR_A_DIFFERENCE)
-    own = [_weights_of(one) for one in new]
-    earlier = [_weights_of(one) for one in request.answered if _has_centers(one, is_cluster)]
+    own = [weights_of(one) for one in new]
+    earlier = [weights_of(one) for one in request.answered if has_centers(one, is_cluster)]
     found = fewest_rows(own, [*earlier, *own], partial(_blocks, request), least)
     if not found >= least:
         return _too_few(found, "clusters" if is_cluster else "rules", "min_mass", least)
@@ -188,7 +189,7 @@ def _too_few(found: float, what: str, rule: str, least: float) -> str:
 def cells(request: Request) -> str | None:
     """All values of a column that bins and ramps of the fit end at part the own rows into none, or not few."""
     least, used, new = request.policy.min_split, _ends(request.answered), _ends(list(asked(request)))
-    together = {j: _distinct(np.concatenate([ends, used.get(j, np.empty(0))])) for j, ends in new.items()}
+    together = {j: distinct_values(np.concatenate([ends, used.get(j, np.empty(0))])) for j, ends in new.items()}
     counts = {j: np.zeros(len(ends) + 1, dtype=np.int64) for j, ends in together.items()}
     for X in _blocks(request) if counts else ():
         for j, ends in together.items():
@@ -221,14 +222,14 @@ def knots(request: Request) -> str | None:
         return None
     together = np.concatenate([*new, *(one["curve_knots"] for one in request.answered if "curve_knots" in one)])
     for j in range(together.shape[1]):
-        masses = set_masses(request, _distinct(together[:, j]), j)
+        masses = set_masses(request, distinct_values(together[:, j]), j)
         problem = too_light(request.policy.min_mass, masses, f"set of column {j}, between all knots of this fit,")
         if problem is not None:
             return problem
     return None
 
 
-def _distinct(values: Array) -> Array:
+def distinct_values(values: Array) -> Array:
     """Ascending values, those that differ by rounding once."""
     ordered = np.unique(values)
     unit = max(float(np.abs(ordered).max(initial=0.0)), 1e-300)
@@ -253,7 +254,7 @@ def _blocks(request: Request) -> Iterator[Array]:
             yield X[block].astype(np.float64)
 
 
-def _weights_of(question: Bundle) -> Weights:
+def weights_of(question: Bundle) -> Weights:
     """Weights of rows as a function of a block of them, which are kept for the next comparison."""
     digest = _digest(question)
     return lambda X: _KEPT.get(digest, X, lambda: _weights(question, X))
