@@ -41,8 +41,7 @@ START = {"starts": np.zeros((8, 1, D)), "fuzzifier": scalar(1.05), "least": scal
 TARGET = {"target_mean": scalar(0.0), "target_scale": scalar(1.0)}
 
 
-@pytest.fixture
-def shards():
+def owners_of_a_lone_row():
     """Three owners of 800 rows; one of them has the lone row."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (2400, D))
@@ -51,6 +50,11 @@ def shards():
     X[0] = LONE
     y = np.where(np.arange(2400) % 4 == 0, X[:, 0] + X[:, 1], np.nan)
     return shards_of(X, y, 3)
+
+
+@pytest.fixture
+def shards():
+    return owners_of_a_lone_row()
 
 
 @pytest.fixture(params=[False, True], ids=["without memory", "with memory"])
