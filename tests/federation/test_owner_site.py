@@ -102,6 +102,18 @@ def admitted(tmp_path, **configuration):
 ROUND = {"mask_round": np.asarray(1)}
 
 
+def moments(**changed):
+    """A question that would be answered, but for what is changed in it."""
+    asked = {"seed": np.asarray(0), "low": np.array(RANGES.lower), "high": np.array(RANGES.upper), **ROUND}
+    return Message("run", 3, "row_moments", asked | changed).to_bytes()
+
+
+def with_nan():
+    """The same with NaN, which nobody's own bundle has."""
+    low = np.array(RANGES.lower)
+    return sealed(unsealed(moments()).replace(low.tobytes(), (low + np.nan).tobytes()))
+
+
 @pytest.mark.parametrize(
     ("data", "match"),
     [
@@ -117,6 +129,11 @@ ROUND = {"mask_round": np.asarray(1)}
         (Message("run", 3, "measure", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "refused"),
         (Message("run", 3, "identify", {**ROUND, "x": np.zeros(2)}).to_bytes(), "'x' is not declared"),
         (Message("run", 3, "row_moments", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "other ranges than the plan"),
+        (with_nan(), "'low' contains NaN"),
+        (moments(low=np.zeros(2)), "'low' has other ranges than the plan"),
+        (moments(low=np.array(RANGES.lower, dtype=np.int64)), "'low' .*(float64|int64)"),
+        (moments(seed=np.asarray(0.5)), "'seed' .*(float64|int64)"),
+        (moments(seed=np.zeros(2, dtype=np.int64)), "'seed' .*shape"),
         ("text", "a message is bytes"),
     ],
 )
