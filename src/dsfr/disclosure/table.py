@@ -137,3 +137,10 @@ TABLE: dict[str, TaskRules] = {
     "count_errors": _refused("its thresholds are more than a policy allows, and single out errors of single rows"),
 }
 NOT_LISTED = _refused("it is not in the table of tasks")
+
+
+def rule_names(task: str) -> list[str]:
+    """Names of the rules that an answer to a task has kept."""
+    if task not in TABLE:
+        return []
+    return [rule.__name__ for rule in (*EVERY_TASK, *TABLE[task].before, *TABLE[task].after)]
