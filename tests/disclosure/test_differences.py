@@ -13,13 +13,14 @@ from dsfr.core.prediction.link import Link
 from dsfr.disclosure import Policy, PolicyError, history, protect, protected_tasks
 from dsfr.disclosure import owner as owner_side
 from dsfr.disclosure.differences import BinnedPair, effective_rows, fewest_rows
-from dsfr.disclosure.history import cells, differences, knots, once
+from dsfr.disclosure.history import cells, differences, knots, once, together
+from dsfr.disclosure.kept_weights import KeptWeights
 from dsfr.disclosure.rules import MOST_STARTS
 from dsfr.disclosure.table import TABLE
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS
 from dsfr.training.ensemble.teacher import link_arrays
-from dsfr.training.tasks.messages import scalar
+from dsfr.training.tasks.messages import scalar, symmetric
 from tests.disclosure.attacks import hits
 from tests.disclosure.test_attacks import (
     RANGES,
@@ -40,8 +41,7 @@ START = {"starts": np.zeros((8, 1, D)), "fuzzifier": scalar(1.05), "least": scal
 TARGET = {"target_mean": scalar(0.0), "target_scale": scalar(1.0)}
 
 
-@pytest.fixture
-def shards():
+def owners_of_a_lone_row():
     """Three owners of 800 rows; one of them has the lone row."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (2400, D))
@@ -50,6 +50,11 @@ def shards():
     X[0] = LONE
     y = np.where(np.arange(2400) % 4 == 0, X[:, 0] + X[:, 1], np.nan)
     return shards_of(X, y, 3)
+
+
+@pytest.fixture
+def shards():
+    return owners_of_a_lone_row()
 
 
 @pytest.fixture(params=[False, True], ids=["without memory", "with memory"])
@@ -243,15 +248,57 @@ def test_the_strongest_rule_alone_is_not_summed_over(shards):
     assert found["strongest_distance"] == found["distance"]
 
 
-def test_a_label_alone_in_a_rule_of_many_rows_is_not_protected():
-    """Not stopped, as docs/privacy.md says: rules have enough rows of every owner, and labels are counted in all."""
+@pytest.fixture(params=[0.0, 5.0], ids=["labels in all", "labels by rule"])
+def few_labels(request):
+    """Three owners of 400 rows, a label in twenty of them, and one of all beyond 0.7; by the least labels of a rule."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-1.0, 1.0, (1200, D))
     y = np.where((np.arange(1200) % 20 == 0) & (X[:, 0] < 0.7), X[:, 0] + X[:, 1], np.nan)
-    X[1], y[1] = (0.9, 0.2), 5.0
-    found = open_engine(shards_of(X, y, 3), Policy()).sum("statistics", questions(steep_rules(0.8)))
-    assert hits(lone_row(found["feature_sum"][D + 1 :])[None], X[1:2]) == 1
-    assert abs(found["moment"][D + 1] / found["feature_sum"][D + 1] - 5.0) < 1e-6
+    X[1], y[1] = LABELED, 5.0
+    engine = open_engine(shards_of(X, y, 3), Policy(min_label_mass=request.param))
+    engine.is_guarded = request.param > 0.0
+    return engine
+
+
+LABELED = np.array([0.9, 0.2])
+
+
+def label_of_a_rule(engine):
+    found = engine.sum("statistics", questions(steep_rules(0.8)))
+    return lone_row(found["feature_sum"][D + 1 :]), found["moment"][D + 1] / found["feature_sum"][D + 1]
+
+
+def label_of_a_curve(engine):
+    """The last set of the first feature, and products of it with the lines of both."""
+    one = curves_of(5, 1)
+    knots, last = one.knots.copy(), np.eye(5)[:, None, [4]].repeat(D, axis=1)
+    knots[:, 0] = [-1.0, -0.5, 0.0, 0.7, 1.0]
+    asked = replace(one, knots=knots, curves=last, singles=np.array([[0, 0], [0, 1], [1, 0]]))
+    found = engine.sum("statistics", {**questions(asked), **RANGES})
+    products = symmetric(found["gram"], asked.n_outputs)[2]
+    return products[[1, 3]] / products[0], found["moment"][2] / found["feature_sum"][2]
+
+
+def test_two_rule_bases_that_differ_by_a_label(few_labels):
+    """Each rule has enough labels, and between the middles there is one label; tell them apart by the rows alone."""
+    few_labels.sum("statistics", questions(steep_rules(-0.3)))
+    if few_labels.is_guarded:
+        with pytest.raises(PolicyError, match=r"'label_mass': rules that differ .* by \d of the own labels"):
+            few_labels.sum("statistics", questions(steep_rules(-0.26)))
+    else:
+        few_labels.sum("statistics", questions(steep_rules(-0.26)))
+
+
+@pytest.mark.parametrize("attack", [label_of_a_rule, label_of_a_curve])
+def test_a_label_alone_in_a_rule_of_many_rows(few_labels, attack):
+    """Rules have enough rows of every owner, and labels are counted in all unless the owner's policy asks for more."""
+    if few_labels.is_guarded:
+        with pytest.raises(PolicyError, match=r"'label_mass': a rule or a set of a curve with 1 of the own labels"):
+            attack(few_labels)
+    else:
+        row, target = attack(few_labels)
+        assert hits(row[None], LABELED[None]) == 1
+        assert abs(target - 5.0) < 1e-6
 
 
 def compared(after, before, **options):
@@ -301,6 +348,62 @@ def test_owners_hold_blocks_of_rows_and_not_the_weights_of_all(monkeypatch):
     for middle in (-0.3, 0.3):
         engine.sum("statistics", questions(steep_rules(middle)))
     assert 0 < max(sizes) <= BLOCK_ROWS
+
+
+def test_questions_that_are_far_apart_are_told_apart_by_an_eighth_of_a_block():
+    asked, rows = [], np.arange(800)
+    far = np.where(rows % 2 == 0, 1.0, 0.0)[:, None]
+
+    def weights(X):
+        asked.append(len(X))
+        return far[X] * 0.0
+
+    assert fewest_rows([far.__getitem__], [weights], lambda: iter([rows, rows]), 5.0) == np.inf
+    assert asked == [100]
+
+
+@given(st.integers(0, 99), st.integers(0, 3000))
+def test_kept_weights_are_those_that_would_be_made(seed, most_bytes):
+    """Of changed rows and other questions too, and however little is kept."""
+    rng, kept = np.random.default_rng(seed), KeptWeights(most_bytes)
+    blocks = [rng.integers(0, 2, (rng.integers(1, 4), 2)).astype(float) for _ in range(4)]
+    for number in rng.integers(0, 4, 40):
+        X = blocks[number] if rng.random() < 0.7 else blocks[number].copy()
+        factor = float(rng.integers(1, 3))
+        found = kept.get(b"%d" % factor, X, lambda X=X, factor=factor: factor * X)
+        np.testing.assert_array_equal(found, factor * X)
+        assert kept._n_bytes == sum(array.nbytes for array in kept._kept.values()) <= max(most_bytes, found.nbytes)
+
+
+def test_weights_are_computed_once_for_a_question(shards, monkeypatch):
+    monkeypatch.setattr(history, "_KEPT", KeptWeights())
+    engine, calls, weights_of = open_engine(shards, Policy()), [], history._weights
+    monkeypatch.setattr(history, "_weights", lambda question, X: calls.append(len(X)) or weights_of(question, X))
+    for _ in range(4):
+        engine.sum("statistics", questions(steep_rules(-0.3)))
+    assert 0 < sum(calls) <= 2400
+
+
+@given(st.integers(0, 999))
+def test_questions_about_the_same_rules_are_compared_together(seed):
+    """As each of them alone."""
+    rng = np.random.default_rng(seed)
+    X, first, second = rng.random((40, 3)), rng.choice([0.0, 0.5, 1.0], 40), rng.choice([0.0, 0.5, 1.0], 40)
+
+    def question():
+        columns = rng.choice(3, rng.integers(0, 3), replace=False)
+        bins = {f"bins_{j}": np.sort(rng.choice(np.linspace(0.1, 0.9, 5), 2, replace=False)) for j in columns}
+        return {"evaluated": np.array([rng.integers(2)]), **bins}
+
+    def fewest(own, others):
+        pair = BinnedPair(history._bins(own), history._bins(others))
+        pair.add(first, second if others["evaluated"] else 1.0 - second, X)
+        return pair.fewest_rows(1e9)
+
+    own, earlier = question(), [question() for _ in range(6)]
+    merged = together(earlier)
+    assert len(merged) <= len(earlier)
+    assert min(fewest(own, one) for one in merged) == pytest.approx(min(fewest(own, one) for one in earlier))
 
 
 @given(st.integers(0, 999), st.integers(1, 4), st.integers(1, 4))

@@ -19,6 +19,7 @@ from dsfr.training import TASKS, make_shards, train
 from dsfr.training.scaling.robust import agree_scaling
 from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.tasks.registry import REGISTRY
+from tests.disclosure.crypto import needs_cryptography
 from tests.tables import SumsAlone, make_settings, make_table
 
 SMALL = Policy(min_rows=10, min_mass=0.1)
@@ -123,6 +124,32 @@ def test_nothing_leaves_before_owners_have_admitted_each_other():
         bare.sum("identify", {})
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_owners_that_admit_each_other_again_go_on_counting_rounds(masked, tmp_path):
+    """A coordinator says when: without this it has as many rounds as it likes."""
+    if masked:
+        needs_cryptography()
+    X, _, y = make_table(0, n_rows=300)
+    tasks = protected_tasks(TASKS, policy=replace(SMALL, max_rounds=3), masked=masked)
+    asked = {"seed": np.asarray(0), "low": X.min(axis=0), "high": X.max(axis=0)}
+
+    def opened(bare):
+        return protect(bare, policy=True, masked=masked)
+
+    owners, restarted = (InProcessEngine(make_shards(X, y, np.arange(len(y)) % 3), tasks) for _ in range(2))
+    opened(owners).save_memories((tmp_path / "first").joinpath)
+    for _ in range(3):
+        opened(owners).sum("row_moments", asked)
+    owners.save_memories((tmp_path / "last").joinpath)
+    opened(restarted).sum("row_moments", asked)
+    for bare, memory in ((owners, ""), (owners, "first"), (restarted, "last")):
+        engine = opened(bare)
+        if memory:
+            engine.load_memories((tmp_path / memory).joinpath)
+        with pytest.raises(PolicyError, match="'rounds': this is round 4 of the fit, and max_rounds is 3"):
+            engine.sum("row_moments", asked)
+
+
 def test_labels_are_stated_in_multiples():
     X, _, y = make_table(0, n_rows=120, n_labels=120)
     y[7 * 3 :] = np.nan
@@ -186,7 +213,7 @@ def test_a_policy_file_tightens_and_never_loosens(tmp_path):
 @given(st.data())
 def test_looser_is_found_for_every_rule(data):
     name = data.draw(st.sampled_from([entry.name for entry in fields(Policy) if entry.name != "columns"]))
-    own = Policy(epsilon=1.0, delta=0.05)  # defaults have no epsilon, and nothing is looser than none
+    own = Policy(epsilon=1.0, delta=0.05, min_label_mass=5.0)  # nothing is looser than none
     value = getattr(own, name)
     step = 1 if isinstance(value, int) else 0.01
     up, down = replace(own, **{name: value + step}), replace(own, **{name: value - step})

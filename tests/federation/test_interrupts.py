@@ -37,6 +37,30 @@ def test_jobs_in_sessions_of_their_own_end_with_their_daemon():
     process.stdout.close()
 
 
+def test_ctrl_c_ends_a_daemon_that_a_script_has_started_in_its_background(tmp_path):
+    """Shells without job control let such processes ignore Ctrl-C, and they would outlive the script."""
+    (tmp_path / "kit" / "local").mkdir(parents=True)
+    program = (
+        "import signal, sys; from pathlib import Path; from dsfr.federation import kits\n"
+        "daemon = 'import os, time; print(os.getpid(), flush=True); time.sleep(60)'\n"
+        "kits.daemon_command = lambda kit: [sys.executable, '-c', daemon]\n"
+        "sys.exit(kits.run_daemon(Path('kit')))\n"
+    )
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    )
+    run = [sys.executable, "-c", ignoring, sys.executable, "-c", program]
+    process = subprocess.Popen(run, cwd=tmp_path, stdout=subprocess.PIPE)
+    try:
+        daemon = int(process.stdout.readline())
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(40) == 130
+        assert not is_running(daemon)
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of processes are set by prctl, which Linux has")
 def test_processes_are_found_whatever_others_are_called():
     """The system cuts names at 15 bytes, and so through letters of several bytes."""

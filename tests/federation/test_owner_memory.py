@@ -1,5 +1,7 @@
 """What owners have answered stays answered, whichever memory a coordinator lets them load."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from dsfr.disclosure import protect
 from dsfr.engines import EngineError, RefusedError
 from dsfr.federation.engine import FederationEngine
 from dsfr.federation.fit import fit_plan
-from dsfr.federation.owner_site import OwnerSite
+from dsfr.federation.owner_site import OwnerSite, SiteConfiguration
 from dsfr.pipeline.options import FitOptions
 from dsfr.training.tasks.messages import scalar
 from tests.disclosure.crypto import needs_cryptography
@@ -85,3 +87,25 @@ def test_after_a_memory_is_loaded_owners_agree_on_new_keys(owners, tmp_path):
     transport.load_memories(lambda name: tmp_path / name / "00000002")
     with pytest.raises(EngineError, match="owners have not admitted each other"):
         ask(engine, 0.25)
+
+
+def test_rounds_of_a_fit_are_counted_whatever_a_coordinator_lets_owners_load(owners, tmp_path):
+    """Within a run, and after owners were restarted."""
+    (tmp_path / "tight.toml").write_text("max_rounds = 3\n")
+    for name in owners:
+        kit = tmp_path / f"kit-{name}"
+        replace(SiteConfiguration.read(kit), policy=str(tmp_path / "tight.toml")).write(kit)
+    asked, moments = {"seed": np.asarray(0), **DECLARED}, "row_moments"
+    again = {name: OwnerSite(tmp_path / f"kit-{name}") for name in owners}
+    _, engine = begun(again, "first")
+    engine.save_memories(lambda name: tmp_path / name / "00000001")
+    for _ in range(3):
+        engine.sum(moments, asked)
+        engine.load_memories(lambda name: tmp_path / name / "00000001")
+    with pytest.raises(EngineError, match="'rounds': this is round 4 of the fit, and max_rounds is 3"):
+        engine.sum(moments, asked)
+    again = {name: OwnerSite(tmp_path / f"kit-{name}") for name in owners}
+    _, engine = begun(again, "second")
+    engine.load_memories(lambda name: tmp_path / name / "00000001")
+    with pytest.raises(EngineError, match="'rounds': this is round 4 of the fit, and max_rounds is 3"):
+        engine.sum(moments, asked)

@@ -6,8 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from dsfr import Policy, SFRRegressor
+from dsfr.cli import main
 from dsfr.disclosure.owner import ADMIT, STATE
 from dsfr.disclosure.statements import Statement, pack_statements
 from dsfr.engines import EngineError, RefusedError
@@ -102,6 +104,18 @@ def admitted(tmp_path, **configuration):
 ROUND = {"mask_round": np.asarray(1)}
 
 
+def moments(**changed):
+    """A question that would be answered, but for what is changed in it."""
+    asked = {"seed": np.asarray(0), "low": np.array(RANGES.lower), "high": np.array(RANGES.upper), **ROUND}
+    return Message("run", 3, "row_moments", asked | changed).to_bytes()
+
+
+def with_nan():
+    """The same with NaN, which nobody's own bundle has."""
+    low = np.array(RANGES.lower)
+    return sealed(unsealed(moments()).replace(low.tobytes(), (low + np.nan).tobytes()))
+
+
 @pytest.mark.parametrize(
     ("data", "match"),
     [
@@ -117,6 +131,11 @@ ROUND = {"mask_round": np.asarray(1)}
         (Message("run", 3, "measure", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "refused"),
         (Message("run", 3, "identify", {**ROUND, "x": np.zeros(2)}).to_bytes(), "'x' is not declared"),
         (Message("run", 3, "row_moments", {**ROUND, "seed": np.asarray(0)}).to_bytes(), "other ranges than the plan"),
+        (with_nan(), "'low' contains NaN"),
+        (moments(low=np.zeros(2)), "'low' has other ranges than the plan"),
+        (moments(low=np.array(RANGES.lower, dtype=np.int64)), "'low' .*(float64|int64)"),
+        (moments(seed=np.asarray(0.5)), "'seed' .*(float64|int64)"),
+        (moments(seed=np.zeros(2, dtype=np.int64)), "'seed' .*shape"),
         ("text", "a message is bytes"),
     ],
 )
@@ -132,6 +151,19 @@ def test_a_lost_answer_is_sent_again_and_is_the_same(tmp_path):
     message = Message("run", 3, "identify", ROUND).to_bytes()
     assert owner.answer(message) == owner.answer(message)
     assert owner.journal.count("sent", number=3) == 1
+
+
+def test_the_journal_says_to_whom_and_under_which_rules(tmp_path):
+    owners, _ = make_owners(tmp_path)
+    server = {"servers": [{"service": {"target": "localhost:8402"}}]}
+    (tmp_path / "kit-a" / "startup" / "fed_client.json").write_text(json.dumps(server))
+    first = Message("run", 1, STATE, {}, plan_of()).to_bytes()
+    found = [Statement.of(bundle_of(owner.answer(first))) for owner in owners.values()]
+    owners["a"].answer(Message("run", 2, ADMIT, pack_statements(found)).to_bytes())
+    owners["a"].answer(moments())
+    fit, *_, last = (entry for entry in owners["a"].journal.entries() if entry["event"] in ("fit", "sent"))
+    assert (fit["coordinator"], fit["partners"]) == ("localhost:8402", ["b", "c"])
+    assert (last["task"], last["rules"]) == ("row_moments", ["ranges"])
 
 
 def test_strangers_are_refused(tmp_path):
@@ -295,3 +327,33 @@ def test_owners_with_an_epsilon_answer_two_noisy_sums(tmp_path):
     assert sent == [STATE, ADMIT, "clipped_moments", "clipped_statistics"]
     with pytest.raises(EngineError, match="this owner answers sums with noise alone"):
         federated_fit(plan_of(), roster, asking(owners), "other", tmp_path / "checkpoints")
+
+
+def test_the_command_agrees_to_plans_that_were_asked_for_alone(tmp_path):
+    """A name with a slip would agree to nothing, and say that it did."""
+    (tmp_path / "tight.toml").write_text("max_rounds = 77\n")
+    owner = make_owners(tmp_path, standing_consent=False, policy=str(tmp_path / "tight.toml"))[0]["a"]
+    first, kit = Message("run", 1, STATE, {}, plan_of()).to_bytes(), str(tmp_path / "kit-a")
+    with pytest.raises(EngineError, match="has not agreed to this fit"):
+        owner.answer(first)
+    name = plan_digest(plan_of())
+
+    def run(*arguments):
+        done = CliRunner().invoke(main, ["federation", *arguments])
+        return done.exit_code, " ".join(done.output.split())
+
+    assert "at most 77 rounds" in run("plan", "--kit", kit, name)[1], "by the policy that the agent was started with"
+    code, said = run("consent", "--kit", kit, name[:-1])
+    assert (code, f"was not asked for here; asked for: {name}" in said) == (2, True)
+    assert run("consent", "--kit", kit, name) == (0, f"agreed to {name}")
+    assert owner.answer(first)
+
+
+def test_an_agent_without_its_table_or_kit_does_not_start(tmp_path):
+    make_owners(tmp_path)
+    told = ["--target", "y", "--roster", str(tmp_path / "roster.toml")]
+    for kit, data, wrong in (("kit-a", "typo.csv", "typo.csv"), ("kit-z", "a.csv", "kit-z")):
+        run = ["federation", "agent", "--kit", str(tmp_path / kit), "--data", str(tmp_path / data), *told]
+        done = CliRunner().invoke(main, run)
+        assert done.exit_code == 2
+        assert f"{wrong}' does not exist" in " ".join(done.output.split()).replace("│ ", "")

@@ -12,7 +12,10 @@ from dsfr.cli.group import BadInputError, main
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
-KIT = click.option("--kit", required=True, type=_FOLDER, help="Folder of the own kit.")
+_TABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
+KIT = click.option(
+    "--kit", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of the own kit."
+)
 
 
 @main.group(short_help="Train together with other organisations.")
@@ -92,7 +95,7 @@ def coordinator(kit: Path, roster: Path) -> None:
 
 @federation.command()
 @KIT
-@click.option("--data", required=True, type=FILE, help="The own table.")
+@click.option("--data", required=True, type=_TABLE, help="The own table.")
 @click.option("--target", required=True, help="Column of the target.")
 @click.option("--roster", required=True, type=FILE, help="Names and fingerprints of all owners (TOML).")
 @click.option("--policy", type=FILE, help="Rules that are tighter than the defaults (TOML).")
@@ -123,13 +126,16 @@ def agent(
 @federation.command()
 @KIT
 @click.argument("name")
-@click.option("--policy", "policy_file", type=FILE, help="Rules that are tighter than the defaults (TOML).")
+@click.option("--policy", "policy_file", type=FILE, help="Rules other than those the agent was started with (TOML).")
 def plan(kit: Path, name: str, policy_file: Path | None) -> None:
     """What a fit would make leave this site, before agreeing to it: tasks, arrays, sizes and most rounds."""
     from dsfr.disclosure import Policy
+    from dsfr.federation.owner_site import SiteConfiguration
     from dsfr.federation.plans import asked_plan, describe_plan
 
-    for line in describe_plan(asked_plan(kit, name), Policy() if policy_file is None else Policy.read(policy_file)):
+    found = asked_plan(kit, name)
+    own = policy_file or SiteConfiguration.read(kit).policy
+    for line in describe_plan(found, Policy() if own is None else Policy.read(own)):
         click.echo(line)
 
 
@@ -139,7 +145,9 @@ def plan(kit: Path, name: str, policy_file: Path | None) -> None:
 def consent(kit: Path, plan: str) -> None:
     """Agree to a fit that the journal shows as asked for."""
     from dsfr.federation.journal import AuditJournal
+    from dsfr.federation.plans import asked_plan
 
+    asked_plan(kit, plan)
     AuditJournal(kit / "local" / "journal.jsonl").append("consent", plan=plan)
     click.echo(f"agreed to {plan}")
 

@@ -11,11 +11,11 @@ from dsfr.disclosure.noise import mu_of, noisy_triangle
 from dsfr.disclosure.policy import Policy
 from dsfr.disclosure.refusal import OWN, PolicyError
 from dsfr.disclosure.table import Noise
-from dsfr.engines.agent import LASTING
+from dsfr.engines.agent import COUNTED
 from dsfr.storage.bundles import Bundle
 from dsfr.training.weights.clipped import VARIANCE
 
-SPENT = LASTING + "spent"
+SPENT = COUNTED + "spent"
 """Share of the budget of a fit that is spent."""
 LEAST_LABELS = 1000
 """Labels of all owners together, at least: with fewer, noise that protects one of them drowns all."""

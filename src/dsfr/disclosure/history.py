@@ -13,17 +13,20 @@ from dsfr.core.clustering.memberships import membership_powers, squared_distance
 from dsfr.core.features.linguistic import ARRAYS, LinguisticRules
 from dsfr.core.features.takagi_sugeno import Rules, firing_strengths
 from dsfr.core.scaling.affine import scale_features
-from dsfr.disclosure.differences import BinnedPair, cell_counts, fewest_rows
+from dsfr.disclosure.differences import BinnedPair, Weights, cell_counts, fewest_rows
 from dsfr.disclosure.function_rules import set_masses
+from dsfr.disclosure.kept_weights import KeptWeights
+from dsfr.disclosure.masks import hash_arrays
 from dsfr.disclosure.rules import Request, numbered, too_light
 from dsfr.engines.agent import LASTING
-from dsfr.storage.bundles import Bundle, to_bytes
+from dsfr.storage.bundles import Bundle
 from dsfr.training.tasks.messages import scaling_ranges
 
 ANSWERED = LASTING + "answered_"
 """Prefix of the questions that were answered; a digest of the question and the name of the array follow."""
 ROWS_FOR_A_DIFFERENCE = 400
 """Own rows for each row that two questions about clusters differ by at least, until these are `Policy.min_mass`."""
+_KEPT = KeptWeights()
 CLUSTER_TASKS = ("cluster_sums", "cluster_variances", "local_variances", "cluster_consensus")
 
 
@@ -90,20 +93,23 @@ def _terms(request: Request) -> Bundle:
 
 
 def _digest(bundle: Bundle) -> bytes:
-    return sha256(to_bytes(bundle)).digest()
+    digest = sha256()
+    hash_arrays(digest, bundle)
+    return digest.digest()
 
 
 def differences(request: Request) -> str | None:
     """No answer differs from an earlier one of the fit by a few own rows alone."""
     new = list(asked(request))
     for is_cluster in (False, True):
-        problem = _centers_problem(request, [one for one in new if _has_centers(one, is_cluster)], is_cluster)
+        problem = _centers_problem(request, [one for one in new if has_centers(one, is_cluster)], is_cluster)
         if problem is not None:
             return problem
     return _bins_problem(request, [one for one in new if "first_terms" in one])
 
 
-def _has_centers(question: Bundle, is_cluster: bool) -> bool:
+def has_centers(question: Bundle, is_cluster: bool) -> bool:
+    """Whether a question is about clusters, or about rules with centers."""
     return "centers" in question and ("fuzzifier" in question) == is_cluster
 
 
@@ -114,8 +120,8 @@ def _centers_problem(request: Request, new: Sequence[Bundle], is_cluster: bool) 
     least = request.policy.min_mass
     if is_cluster:  # the last steps of honest clustering differ by single rows where an owner has few
         least = min(least, request.shard.n_samples / ROWS_FOR_A_DIFFERENCE)
-    own = [partial(_weights, one) for one in new]
-    earlier = [partial(_weights, one) for one in request.answered if _has_centers(one, is_cluster)]
+    own = [weights_of(one) for one in new]
+    earlier = [weights_of(one) for one in request.answered if has_centers(one, is_cluster)]
     found = fewest_rows(own, [*earlier, *own], partial(_blocks, request), least)
     if not found >= least:
         return _too_few(found, "clusters" if is_cluster else "rules", "min_mass", least)
@@ -133,19 +139,33 @@ def _bins_problem(request: Request, new: Sequence[Bundle]) -> str | None:
 
 
 def _fewest_of_bins(request: Request, one: Bundle, earlier: Sequence[Bundle]) -> float:
-    numbers = one["evaluated"].tolist()
+    numbers, earlier = one["evaluated"].tolist(), together(earlier)
+    own, others = LinguisticRules.of_arrays(one), [LinguisticRules.of_arrays(other) for other in earlier]
     pairs = [
         {(i, j): BinnedPair(_bins(one), _bins(other)) for i in numbers for j in other["evaluated"].tolist()}
         for other in earlier
     ]
     for X in _blocks(request):
-        mine = LinguisticRules.of_arrays(one).strengths(X)
-        for other, compared in zip(earlier, pairs, strict=True):
-            theirs = LinguisticRules.of_arrays(other).strengths(X)
+        mine = own.strengths(X)
+        for rules, compared in zip(others, pairs, strict=True):
+            theirs = rules.strengths(X)
             for (i, j), pair in compared.items():
                 pair.add(mine[:, i], theirs[:, j], X)
     least = _least_of_bins(request, one)
     return float(np.min([np.inf, *(pair.fewest_rows(least) for compared in pairs for pair in compared.values())]))
+
+
+def together(questions: Sequence[Bundle]) -> list[Bundle]:
+    """Questions about the same rules as one, with the bins of all their columns; not if these differ in a column."""
+    found: list[Bundle] = []
+    for one in questions:
+        for other in found:
+            if all(np.array_equal(array, other[name]) for name, array in one.items() if name in other):
+                other |= one
+                break
+        else:
+            found.append(dict(one))
+    return found
 
 
 def _bins(question: Bundle) -> dict[int, Array]:
@@ -169,7 +189,7 @@ def _too_few(found: float, what: str, rule: str, least: float) -> str:
 def cells(request: Request) -> str | None:
     """All values of a column that bins and ramps of the fit end at part the own rows into none, or not few."""
     least, used, new = request.policy.min_split, _ends(request.answered), _ends(list(asked(request)))
-    together = {j: _distinct(np.concatenate([ends, used.get(j, np.empty(0))])) for j, ends in new.items()}
+    together = {j: distinct_values(np.concatenate([ends, used.get(j, np.empty(0))])) for j, ends in new.items()}
     counts = {j: np.zeros(len(ends) + 1, dtype=np.int64) for j, ends in together.items()}
     for X in _blocks(request) if counts else ():
         for j, ends in together.items():
@@ -202,14 +222,14 @@ def knots(request: Request) -> str | None:
         return None
     together = np.concatenate([*new, *(one["curve_knots"] for one in request.answered if "curve_knots" in one)])
     for j in range(together.shape[1]):
-        masses = set_masses(request, _distinct(together[:, j]), j)
+        masses = set_masses(request, distinct_values(together[:, j]), j)
         problem = too_light(request.policy.min_mass, masses, f"set of column {j}, between all knots of this fit,")
         if problem is not None:
             return problem
     return None
 
 
-def _distinct(values: Array) -> Array:
+def distinct_values(values: Array) -> Array:
     """Ascending values, those that differ by rounding once."""
     ordered = np.unique(values)
     unit = max(float(np.abs(ordered).max(initial=0.0)), 1e-300)
@@ -232,6 +252,12 @@ def _blocks(request: Request) -> Iterator[Array]:
     for X, _ in request.shard.batches():
         for block in row_blocks(len(X)):
             yield X[block].astype(np.float64)
+
+
+def weights_of(question: Bundle) -> Weights:
+    """Weights of rows as a function of a block of them, which are kept for the next comparison."""
+    digest = _digest(question)
+    return lambda X: _KEPT.get(digest, X, lambda: _weights(question, X))
 
 
 def _weights(question: Bundle, X: Array) -> Array:

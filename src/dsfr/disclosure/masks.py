@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,13 +51,18 @@ def pair_secrets(private: bytes, public_keys: Sequence[bytes]) -> list[bytes]:
 def question(run: bytes, number: int, task: str, broadcast: Bundle, participants: Sequence[bytes]) -> bytes:
     """Digest of everything that a mask belongs to."""
     digest = sha256(b"dsfr mask\0" + run + number.to_bytes(8, "little") + task.encode() + b"\0")
-    for name in sorted(broadcast):
-        array = broadcast[name]
-        digest.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+    hash_arrays(digest, broadcast)
     for key in sorted(participants):
         digest.update(key)
     return digest.digest()
+
+
+def hash_arrays(digest: Any, bundle: Bundle) -> None:
+    """Add names, types, shapes and numbers of arrays to a digest."""
+    for name in sorted(bundle):
+        array = bundle[name]
+        digest.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        digest.update(array.tobytes())
 
 
 def mask(secrets: Sequence[bytes], own: int, about: bytes, size: int) -> tuple[Word, Word]:

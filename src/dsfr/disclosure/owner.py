@@ -21,7 +21,7 @@ from dsfr.disclosure.statements import Identity, Statement, run_of, unpack_state
 from dsfr.disclosure.table import EVERY_TASK, NOT_LISTED, TABLE, TaskRules
 from dsfr.disclosure.tails import DECLARED, find_tails, within_tails
 from dsfr.engines import RefusedError, Task, Tasks
-from dsfr.engines.agent import lasting
+from dsfr.engines.agent import COUNTED, lasting
 from dsfr.storage.bundles import Bundle, check_bundle
 from dsfr.training.tasks.registry import REGISTRY
 
@@ -33,6 +33,8 @@ ROUND = "mask_round"
 """Number of a masked round in its broadcast."""
 CHECK = "mask_check"
 """A number 1 in every masked contribution: the sum is the number of owners if and only if all masks cancel."""
+ROUNDS = COUNTED + "rounds"
+"""Rounds of a fit that were answered; owners that admit each other again go on counting."""
 PREFIXES = {"float64": "f_", "int64": "i_", "uint64": "u_", "uint8": "b_"}
 """Of names of masked arrays, by the type of the numbers."""
 
@@ -120,13 +122,13 @@ class ProtectedTask:
 
     def _count_round(self, kept: Bundle, broadcast: Bundle) -> Bundle:
         """Count the round; numbers of masked rounds only grow, so none is answered twice."""
-        rounds = int(kept[OWN + "rounds"]) + 1
+        rounds = int(kept.get(ROUNDS, np.asarray(0))) + 1
         if self.policy is not None and rounds > self.policy.max_rounds:
             raise PolicyError(
                 f"task {self.name!r} is refused by policy rule 'rounds': this is round {rounds} of the fit, and "
                 f"max_rounds is {self.policy.max_rounds}"
             )
-        kept = {**kept, OWN + "rounds": np.asarray(rounds)}
+        kept = {**kept, ROUNDS: np.asarray(rounds)}
         if self.masked:
             number, last = int(broadcast.get(ROUND, np.asarray(0))), int(kept[OWN + "last"])
             if number <= last:
@@ -158,7 +160,7 @@ class ProtectedTask:
         except ValueError as error:
             raise PolicyError(f"owners are refused: {error}") from None
         labels = sum(statement.labels for statement in statements)
-        counters = {"owners": len(statements), "labels": labels, "rounds": 0, "last": 0}
+        counters = {"owners": len(statements), "labels": labels, "last": 0}
         found: Bundle = {OWN + name: np.asarray(value, dtype=np.int64) for name, value in counters.items()}
         if self.masked:
             found |= _agreed_keys(kept[OWN + "private"].tobytes(), statements)

@@ -41,6 +41,10 @@ class Policy(Component):
         Most clusters or rules.
     min_mass : float, default=5
         Smallest sum of memberships of an owner's rows in a cluster or a fuzzy set, and of firing strengths in a rule.
+    min_label_mass : float, default=0
+        Fewest own labels in a rule, or in a fuzzy set of a curve, that labels are summed over, unless there are none;
+        and fewest that two such questions differ by. They count by their weights, in units of the largest. With 0,
+        labels are counted in all and not by rule.
     max_thresholds : int, default=33
         Most values per column at which rows are counted, curves have knots and ramps end. They are round values of the
         declared range, the same in every round.
@@ -75,6 +79,7 @@ class Policy(Component):
     min_fuzzifier: float = parameter(1.05, number(1, "a number > 1; 1.05 is usual"))
     max_centers: int = parameter(64, count(1, "a whole number >= 1"))
     min_mass: float = parameter(5.0, number(0, "a number >= 0; 5 is usual", strict=False))
+    min_label_mass: float = parameter(0.0, number(0, "a number >= 0; 5 where labels are few and secret", strict=False))
     max_thresholds: int = parameter(33, count(1, "a whole number >= 1"))
     min_split: int = parameter(5, count(1, "a whole number >= 1"))
     max_rounds: int = parameter(1000, count(1, "a whole number >= 1"))

@@ -19,6 +19,7 @@ from dsfr.disclosure.function_rules import (
     sample,
 )
 from dsfr.disclosure.history import cells, differences, knots, once
+from dsfr.disclosure.label_rules import label_mass
 from dsfr.disclosure.policy import Policy
 from dsfr.disclosure.rules import (
     DisclosureRule,
@@ -70,7 +71,7 @@ def _refused(reason: str) -> TaskRules:
 
 
 _CLUSTERS = TaskRules((fuzzifier, centers, all_rows), (cluster_mass, differences))
-_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass, knots, differences))
+_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass, knots, differences, label_mass))
 _FUNCTIONS = TaskRules((effects, centers, rule_mass, sample, once, knots, differences))
 _LEFT_OUT = _refused("it needs leave-one-out errors, for which the pooled system is handed to every owner")
 _DUPLICATES = _refused("it counts single rows that repeat")
@@ -136,3 +137,10 @@ TABLE: dict[str, TaskRules] = {
     "count_errors": _refused("its thresholds are more than a policy allows, and single out errors of single rows"),
 }
 NOT_LISTED = _refused("it is not in the table of tasks")
+
+
+def rule_names(task: str) -> list[str]:
+    """Names of the rules that an answer to a task has kept."""
+    if task not in TABLE:
+        return []
+    return [rule.__name__ for rule in (*EVERY_TASK, *TABLE[task].before, *TABLE[task].after)]

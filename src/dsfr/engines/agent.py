@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dsfr.engines.contract import EngineError, Tasks
 from dsfr.storage.bundles import Bundle, check_bundle, from_bytes, to_bytes
 
@@ -11,9 +13,20 @@ LASTING = "lasting_"
 """Prefix of what an agent never forgets: an earlier memory that is restored adds to it, and takes nothing away."""
 
 
+COUNTED = LASTING + "count_"
+"""Prefix of lasting numbers that only grow: of two memories, the larger one counts."""
+
+
 def lasting(memory: Bundle) -> Bundle:
     """The part of a memory that an agent never forgets."""
     return {name: array for name, array in memory.items() if name.startswith(LASTING)}
+
+
+def restored(earlier: Bundle, present: Bundle) -> Bundle:
+    """An earlier memory, with what is lasting of the present one."""
+    kept = lasting(present)
+    both = (name for name in kept if name.startswith(COUNTED) and name in earlier)
+    return {**earlier, **kept, **{name: np.asarray(np.maximum(earlier[name], kept[name])) for name in both}}
 
 
 class Agent:
@@ -55,7 +68,7 @@ class Agent:
 
     def restore(self, memory: Bundle) -> None:
         """Replace the memory by an earlier one, but for what is `LASTING` in the present one."""
-        self._memory = self._copy({**memory, **lasting(self._memory)})
+        self._memory = self._copy(restored(memory, self._memory))
 
     def _copy(self, bundle: Bundle) -> Bundle:
         return from_bytes(to_bytes(bundle)) if self._serialize else bundle

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -186,6 +187,7 @@ def run_daemon(kit: Path, see: Callable[[str], None] | None = None) -> int:
     ``see`` is called with every line that it writes.
     """
     os.umask(0o077)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # scripts start what is in their background without it
     lock = used_by_one(kit)
     shown: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if see else {}
     settings: dict[str, Any] = {"cwd": kit, "env": {**os.environ, OUTCOME_SECONDS: "30"}, "start_new_session": True}

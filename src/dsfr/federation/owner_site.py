@@ -14,6 +14,7 @@ import numpy as np
 from dsfr.disclosure import Policy, PolicyError, protected_tasks
 from dsfr.disclosure.owner import DECLARE, STATE
 from dsfr.disclosure.refusal import OWN
+from dsfr.disclosure.table import rule_names
 from dsfr.engines import EngineError
 from dsfr.engines.agent import Agent, lasting
 from dsfr.engines.checkpoint.journal import Journal, Record
@@ -72,6 +73,7 @@ class OwnerSite:
         startup = kit / "startup"
         roster = Roster.read(self._configuration.roster)
         self._identity = SiteIdentity(self.name, startup / "client.crt", startup / "client.key", roster)
+        self._partners = sorted(set(roster.fingerprints) - {self.name})
         self.journal = AuditJournal(kit / "local" / "journal.jsonl")
         self._agent: Agent | None = None
         self._run, self._fit, self._answered = "", "", (b"", b"")
@@ -139,7 +141,14 @@ class OwnerSite:
         about = {name: list(array.shape) for name, array in contribution.items()}
         size, digest = payload_bytes(contribution), sha256(to_bytes(contribution)).hexdigest()
         self.journal.append(
-            "sent", run=self._run, number=message.number, task=message.task, arrays=about, bytes=size, digest=digest
+            "sent",
+            run=self._run,
+            number=message.number,
+            task=message.task,
+            rules=rule_names(message.task),
+            arrays=about,
+            bytes=size,
+            digest=digest,
         )
         return contribution
 
@@ -190,9 +199,9 @@ class OwnerSite:
                 f"policy rule 'fits': {fits} fits on {path.name}, and max_fits is {self._policy.max_fits}"
             )
         shard = read_shard(self.name, path, expected.columns)
-        self.journal.append(
-            "fit", run=message.run, plan=self._fit, data=str(path), policy=_digest(asdict(self._policy))
-        )
+        to = {"coordinator": _coordinator_of(self._kit), "partners": self._partners}
+        policy = _digest(asdict(self._policy))
+        self.journal.append("fit", run=message.run, plan=self._fit, data=str(path), policy=policy, **to)
         tasks = protected_tasks(TASKS, policy=self._policy, masked=True, identity=self._identity)
         self._agent = Agent(self.name, shard, tasks, serialize=True)
         self._run, self._number, self._refused, self._has_noted = message.run, 0, 0, False
@@ -256,6 +265,13 @@ class OwnerSite:
 def plan_digest(about: Mapping[str, Any]) -> str:
     """Identifies what a fit asks for: settings, columns and ranges."""
     return _digest(dict(about))[:16]
+
+
+def _coordinator_of(kit: Path) -> str:
+    """Where the answers of a kit go: host and port of its coordinator, or nothing outside of NVFlare."""
+    path = kit / "startup" / "fed_client.json"
+    servers = json.loads(path.read_text(encoding="utf-8")).get("servers", []) if path.is_file() else []
+    return ", ".join(str(server.get("service", {}).get("target")) for server in servers)
 
 
 def _digest(value: Any) -> str:

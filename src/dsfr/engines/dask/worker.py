@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dsfr.engines.agent import Agent, lasting
+from dsfr.engines.agent import Agent, restored
 from dsfr.engines.checkpoint.memory import read_memory, write_memory
 from dsfr.engines.contract import EngineError, Task
 from dsfr.engines.reduction import reduce_bundles
@@ -65,7 +65,7 @@ def save_state(state: State, path: str) -> None:
 
 def load_state(path: str, present: State = EMPTY) -> State:
     """The state of an agent, with its memory read from a file, and what is lasting of the present one."""
-    return to_bytes({**read_memory(Path(path)), **lasting(_memory(present))}), [], 0
+    return to_bytes(restored(read_memory(Path(path)), _memory(present))), [], 0
 
 
 def _memory(state: State) -> Bundle:
