@@ -15,7 +15,7 @@ import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
-from dsfr.core.prediction.mixture import Scores
+from dsfr.core.prediction.scores import Scores
 from dsfr.core.prediction.stacking import LeftOut, tempered_shares
 from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
