@@ -198,6 +198,13 @@ def rounded_predictor(
     return as_predictor(basis, np.concatenate(weights), np.array(merged_shares), limits)
 
 
+def rounded_mean(n_features: int, units: Units, error: float) -> Predictor:
+    """One rule without conditions that predicts the mean of the target, with as many digits as matter."""
+    mean = rounded(units.target_mean, power_below(_step(np.zeros(1), units, error)))
+    weights = np.append(mean, np.zeros(n_features))
+    return as_predictor(LinguisticRules.always(n_features), weights, np.ones(1), None)
+
+
 def as_predictor(basis: LinguisticRules, weights: Array, shares: Array, limits: Ranges | None) -> Predictor:
     """A predictor whose numbers are in the units of the data: nothing is scaled."""
     ones = np.ones(basis.n_features)

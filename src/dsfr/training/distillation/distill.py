@@ -14,14 +14,13 @@ from dsfr.core.distillation.split_sums import Candidates
 from dsfr.core.distillation.student import (
     Stage,
     Units,
-    as_predictor,
     cheapest,
     price_of,
+    rounded_mean,
     rounded_predictor,
     stages_of,
 )
 from dsfr.core.distillation.tree import Growth, Tree
-from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.link import Link, rounded_hold
 from dsfr.core.prediction.mixture import Member, Mixture
@@ -174,9 +173,7 @@ def _is_signal(error: float, n_labeled: float) -> bool:
 
 def _constant(lesson: _Lesson, training: Training) -> Student:
     """One rule without conditions and terms: the labels carry no signal."""
-    n_features = len(lesson.units.ranges.low)
-    weights = np.append(lesson.units.target_mean, np.zeros(n_features))
-    predictor = as_predictor(LinguisticRules.always(n_features), weights, np.ones(1), None)
+    predictor = rounded_mean(len(lesson.units.ranges.low), lesson.units, lesson.error)
     return _finished(lesson, predictor, training, [], (), is_signal=False)
 
 
