@@ -254,7 +254,7 @@ def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData |
         value = f"{readable(scores.deviation)} ± {readable(float(f'{scores.standard_error:.2g}'))}"
         tiles.append(("Leave-one-out error", value, "root mean square on the labels, and its standard error"))
     if error is not None:
-        note = f"on {error[1]:,} labelled rows of the data; 1 = predicting the mean. Rows of the training flatter."
+        note = f"on {error[1]:,} labelled rows of the data; 1 = predicting the mean. Too low if the model was trained on these rows."
         tiles.append(("NRMSE", f"{error[0]:.3f}", note))
     return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
 
@@ -310,7 +310,7 @@ def fit_of(model: Model, data: ReportData | None) -> Payload | None:
         "points": points.tolist(),
         "half_width": half,
         "hint": f"Each point is a labelled row of the data; on the dashed line predictions are right.{summary}{part} "
-        "If these are the rows the model was trained on, the error flatters.",
+        "If the model was trained on these rows, the error is too low.",
     }
 
 
