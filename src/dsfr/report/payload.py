@@ -254,7 +254,7 @@ def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData |
         value = f"{readable(scores.deviation)} ± {readable(float(f'{scores.standard_error:.2g}'))}"
         tiles.append(("Leave-one-out error", value, "root mean square on the labels, and its standard error"))
     if error is not None:
-        note = f"on {error[1]:,} labelled rows of the data; 1 = predicting the mean. Too low if the model was trained on these rows."
+        note = f"on {error[1]:,} labelled rows; 1 = predicting the mean. Too low if these are training rows."
         tiles.append(("NRMSE", f"{error[0]:.3f}", note))
     return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
 
