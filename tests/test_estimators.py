@@ -188,7 +188,7 @@ def test_predictions_far_outside_stay_finite(table):
         (lambda X, y: (X[:50], y), "inconsistent numbers of samples"),
         (lambda X, y: (X, None), "requires y to be passed"),
         (lambda X, y: (X[:0], y[:0]), "minimum of 1 is required"),
-        (lambda X, y: (X.astype(str), np.array(["a"] * len(y))), "could not convert"),
+        (lambda X, y: (X.astype(str), np.array(["a"] * len(y))), "y has 'a' in row 0"),
     ],
 )
 def test_bad_data_are_refused_with_a_remedy(estimator, table, change, message):

@@ -14,12 +14,14 @@ from dsfr.core.sampling import SAMPLE_ROWS
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from dsfr.training.distillation.distill import StudentSettings, distill
+from dsfr.training.ensemble.effects import CLEARLY_HIGHER, LABELS_FOR_TRIPLES
 from tests.tables import SumsAlone, make_settings, make_table
 
 PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
 COUNTED = {"cluster_rows": "nearest", "membership_exponent": 1.0}
 EFFECTS = {"tune": "evidence", "uncertainty": True, "scaling": "robust", "n_models": 2, "effects": "pairs"}
 SUMMED_EFFECTS = {"tune": "evidence", "n_models": 1, "effects": "pairs", "declared": True, "only_sums": True}
+TRIPLES = {**EFFECTS, "effects": "triples", "triples": True, "n_features": 3}
 EVERY_KIND = [
     {},
     {"solver": "admm"},
@@ -76,6 +78,8 @@ EVERY_KIND = [
     {**EFFECTS, "student": {"max_rules": 3}, "weighted": True},
     {**EFFECTS, "target": "log", "n_models": 0, "effects": "single", "student": {"max_rules": 2}},
     {"tune": "evidence", "target": "log", "membership": "bell", "repeated": True},
+    {**TRIPLES, "student": {"max_rules": 2}},
+    {**TRIPLES, "target": "log", "n_models": 0, "student": {"max_rules": 2}},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6
@@ -122,7 +126,11 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     engine = kind(shards, tasks, serialize=True, faults=faults)
     engine.sum("identify", {})
     student = told.pop("student", None)
-    with patch("dsfr.core.sampling.SAMPLE_ROWS", told.pop("sample_rows", SAMPLE_ROWS)):
+    # With few labels and whatever the evidence, where products of three features are asked for.
+    asked = (1.0, -np.inf) if told.pop("triples", False) else (LABELS_FOR_TRIPLES, CLEARLY_HIGHER)
+    limits = dict(zip(("LABELS_FOR_TRIPLES", "CLEARLY_HIGHER"), asked, strict=True))
+    sampled = patch("dsfr.core.sampling.SAMPLE_ROWS", told.pop("sample_rows", SAMPLE_ROWS))
+    with sampled, patch.multiple("dsfr.training.ensemble.effects", **limits):
         training = train(engine, make_settings(n_rules=2, max_rounds=6, **told))
     if student is not None:
         distill(engine, training, StudentSettings(**student))

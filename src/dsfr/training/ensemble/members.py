@@ -36,6 +36,8 @@ LEFT_OUT: Fields = {
     "n": COUNT,
 }
 """A `LeftOut`."""
+WITHOUT_TRIPLES: Fields = {name: field for name, field in MIXTURE.items() if name != "triples"}
+"""Agents that share sums alone are not asked for products of three features."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     stage="averaging",
     reveals="How well a model predicts the agent's labels: products of the predictions of its members with each other "
     "and with the targets, over labelled rows. Where sums alone leave the agents.",
-    broadcast=MIXTURE,
+    broadcast=WITHOUT_TRIPLES,
     contributes=LEFT_OUT,
 )
 def label_products(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
