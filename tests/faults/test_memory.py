@@ -22,7 +22,7 @@ def test_too_little_memory_leaves_files_whole(tmp_path, record_property):
     fit = ["fit", "rows.csv", "--target", "y", "--solver", "sums", "-o", "model.dsfr"]
     spare = (2.0 ** random_of("memory").uniform(18.0, 27.0, n_cases(12))).astype(int).tolist()
     outcomes = Counter()
-    cases = [Case(fit, str(tmp_path), spare_bytes=size, longest=60.0) for size in (1 << 32, *spare)]
+    cases = [Case(fit, str(tmp_path), spare_bytes=size, longest=120.0) for size in (1 << 32, *spare)]
     for ended in run_cases(cases):
         outcomes[how_it_ended(ended)] += 1
     assert outcomes["trained"] >= 1  # the largest is enough
