@@ -67,11 +67,14 @@ def score_cross_conformal(method: str, draw: Draw) -> dict[str, Any]:
 
 @cache
 def source_version(method: str = AUTO) -> str:
-    """Commit of the checkout that dsfr is imported from, and a checksum of its source files."""
+    """Commit of the checkout that dsfr is imported from, with a + if its source has changed since, and a checksum."""
     package = Path(dsfr.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    command = ["git", "describe", "--always", "--dirty=+"]
-    described = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
-    return f"{described.stdout.strip() or dsfr.__version__} {digest.hexdigest()[:8]}"
+    # Scores that this very command stores are changes too, but none of the source.
+    commit, changed = (
+        subprocess.run(["git", *command], cwd=package, capture_output=True, text=True, check=False).stdout.strip()
+        for command in (("describe", "--always"), ("status", "--porcelain", "."))
+    )
+    return f"{commit or dsfr.__version__}{'+' if changed else ''} {digest.hexdigest()[:8]}"

@@ -18,9 +18,10 @@ BELOW, SHARE_CLOSE = 0.08, 0.8
 
 
 def newest(rows: pd.DataFrame, method: str) -> pd.DataFrame:
-    """Rows of a method that have the version of its last row."""
+    """Rows of a method of the same source as its last row: commits may differ in documents and stored results."""
     own = rows[rows.method == method]
-    return own[own.version == own.version.iloc[-1]] if len(own) else own
+    digests = own.version.str.split().str[-1]
+    return own[digests == digests.iloc[-1]] if len(own) else own
 
 
 def ratios(ours: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
