@@ -276,3 +276,52 @@ def test_a_logarithm_streams(tmp_path):
     np.testing.assert_allclose(
         streamed.model_.predict_rows(X), AutoSFRRegressor(**told).fit(X, y).predict(X), rtol=1e-9
     )
+
+
+def far_group(seed, n_rows=200, n_labels=60):
+    """A line; one row in twelve is far off in a feature, and so in the target."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 3))
+    X[::12, 0] += rng.uniform(80.0, 120.0)
+    y = 5.0 * X[:, 0] + X[:, 1] + 0.1 * rng.standard_normal(n_rows)
+    hidden = y.copy()
+    hidden[rng.permutation(n_rows)[n_labels:]] = np.nan
+    hidden[:36:12] = y[:36:12]
+    return X, y, hidden
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 99), n_agents=st.integers(1, 4))
+def test_labels_far_off_that_others_predict_count_as_they_are(seed, n_agents):
+    X, y, hidden = far_group(seed)
+    pooled = AutoSFRRegressor(ensemble=QUICK, random_state=0).fit(X, hidden)
+    assert dsfr.nrmse(y, pooled.predict(X)) < 0.02
+    shared = AutoSFRRegressor(ensemble=QUICK, random_state=0).fit(X, hidden, agents=owners_of(seed, len(y), n_agents))
+    np.testing.assert_allclose(shared.predict(X), pooled.predict(X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:a target of")
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 99), times=st.sampled_from([-1e6, 30.0, 1e3]), copies=st.integers(1, 3))
+def test_a_mistaken_label_does_not_count_as_it_is(seed, times, copies):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 3))
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(200)
+    hidden = np.where(np.arange(200) < 60, y, np.nan)
+    hidden[0] = times * np.ptp(y)
+    X[:copies], hidden[:copies] = X[0], hidden[0]
+    model = AutoSFRRegressor(ensemble=QUICK, random_state=0).fit(X, hidden)
+    assert dsfr.nrmse(y[60:], model.predict(X[60:])) < 1.0
+
+
+def test_a_line_is_followed_beyond_all_rows_by_their_range_at_most():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (200, 2))
+    hidden = np.where(np.arange(200) < 50, 3.0 * X[:, 0] + X[:, 1], np.nan)
+    model = AutoSFRRegressor(ensemble=QUICK, random_state=0).fit(X, hidden)
+    beyond = np.array([[1.5, 0.5], [1.9, 0.5], [5.0, 0.5], [50.0, 0.5]])
+    near, nearer_to_2, far, farther = model.predict(beyond)
+    assert near == pytest.approx(5.0, abs=0.02)
+    assert nearer_to_2 == pytest.approx(6.2, abs=0.02)
+    assert far == farther == pytest.approx(6.5, abs=0.1)
+    assert not model.in_domain(beyond).any()

@@ -110,6 +110,8 @@ def _to_arrays(mixture: Mixture) -> Bundle:
             arrays["score_rules"] = mixture.scores.rule_deviations
     if mixture.density is not None:
         arrays |= {f"density_{name}": array for name, array in mixture.density.arrays().items()}
+    if mixture.domain is not None:
+        arrays |= {"domain_low": mixture.domain.low, "domain_high": mixture.domain.high}
     if not mixture.link.is_identity:
         link = mixture.link
         numbers = [float(link.is_log), link.factor, link.low, link.high, link.floor, link.ceiling]
@@ -145,12 +147,13 @@ def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
         raise ModelFileError(WRONG_ARRAYS)
     scores = _to_scores(_take_prefixed(arrays, "score_"))
     density = _to_density(_take_prefixed(arrays, "density_"), n_features)
+    domain = _to_domain(_take_prefixed(arrays, "domain_"), n_features)
     link = _to_link(arrays.pop("target_link", None))
     parts = [_take_prefixed(arrays, f"member{number}_") for number in range(len(shares))]
     if arrays:
         raise ModelFileError(WRONG_ARRAYS)
     members = (_to_member(part, share, n_features) for part, share in zip(parts, shares.tolist(), strict=True))
-    return Mixture(tuple(members), scores, link, density)
+    return Mixture(tuple(members), scores, link, density, domain)
 
 
 def _to_link(numbers: npt.NDArray[Any] | None) -> Link:
@@ -196,6 +199,14 @@ def _to_density(arrays: Bundle, n_features: int) -> RowDensity | None:
     if {name: array.shape for name, array in arrays.items()} != shapes:
         raise ModelFileError(WRONG_ARRAYS)
     return RowDensity.of_arrays(arrays)
+
+
+def _to_domain(arrays: Bundle, n_features: int) -> Ranges | None:
+    if not arrays:
+        return None
+    if {name: array.shape for name, array in arrays.items()} != dict.fromkeys(("low", "high"), (n_features,)):
+        raise ModelFileError(WRONG_ARRAYS)
+    return Ranges(**arrays)
 
 
 def _to_member(arrays: Bundle, share: float, n_features: int) -> Member:

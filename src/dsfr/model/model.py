@@ -136,9 +136,9 @@ class Model:
         return Interval(*self.mixture.interval(rows, coverage, as_noise(X_std, rows, self.feature_names)))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Whether each row lies where the model has seen data; beyond, predictions are held at the border.
+        """Whether each row lies where the model has seen data; beyond, predictions are held, sooner or later.
 
-        A row is in the domain if every known value is within the limits up to which the model follows its feature.
+        A row is in the domain if every known value lies where training rows are and the model follows its feature.
         """
         return self.mixture.in_domain(as_matrix(X, self.feature_names, self.schema, gaps=True))
 

@@ -121,6 +121,8 @@ def check_mixture(mixture: Mixture) -> None:
         _check_rule_deviations(mixture.scores.rule_deviations, mixture)
     if mixture.density is not None:
         _check_density(mixture.density)
+    if mixture.domain is not None:
+        _check_domain(mixture.domain)
     _check_link(mixture.link)
 
 
@@ -163,6 +165,13 @@ def _check_rule_deviations(by_rule: Array | None, mixture: Mixture) -> None:
         raise ValueError("it has deviations of short rules, and is none")
     if by_rule.shape != (first.basis.n_rules,) or not ((by_rule >= 0.0).all() and _at_most(by_rule, MAX_ERROR)):
         raise ValueError("its deviations are not those of its rules")
+
+
+def _check_domain(domain: Ranges) -> None:
+    if not _in_order(domain):
+        raise ValueError("its domain is not in order")
+    if not (_at_most(domain.low, MAX_UNIT) and _at_most(domain.high, MAX_UNIT)):
+        raise ValueError(TOO_LARGE)
 
 
 def _check_density(density: RowDensity) -> None:

@@ -57,6 +57,12 @@ class Ranges:
         half = self.half_widths / stretch
         return Ranges(self.midpoints - half, self.midpoints + half)
 
+    def widened(self, share: float) -> Ranges:
+        """Ranges that go on at both ends by a share of their length, as far as floats do."""
+        largest = LARGEST_FLOAT / 2.0
+        more = np.minimum(self.half_widths, largest / (2.0 * share)) * 2.0 * share
+        return Ranges(np.maximum(self.low, -largest) - more, np.minimum(self.high, largest) + more)
+
     def __or__(self, other: Ranges) -> Ranges:
         return Ranges(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 

@@ -271,7 +271,8 @@ def _finished(
         "binary": list(binary),
     }
     link = rounded_hold(training.mixture.link) if is_signal else Link()
-    return Student(Mixture((Member(shown, 1.0),), scores, link, training.mixture.density), record)
+    taught = training.mixture
+    return Student(Mixture((Member(shown, 1.0),), scores, link, taught.density, taught.domain), record)
 
 
 def _scores(

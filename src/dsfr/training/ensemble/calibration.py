@@ -145,7 +145,7 @@ def calibrate(
     scores = replace(scores, thresholds=weighed.optimism * scores.thresholds).cautious(deviation)
     reach = reach_of(weighed.typical_error(scores, deviation), deviation, is_log=is_log)
     followed = replace(population, limits=population.followed(reach))
-    return Mixture(tuple(_members(bases, followed, shares, sure=True)), scores)
+    return Mixture(tuple(_members(bases, followed, shares, sure=True)), scores, domain=population.seen(reach))
 
 
 def _members(bases: Sequence[Base], population: Population, shares: Array, *, sure: bool) -> Iterator[Member]:

@@ -16,6 +16,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, reach_of
 from dsfr.core.prediction.scores import Scores
+from dsfr.core.scaling.affine import LARGEST_FLOAT
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.ensemble.calibration import label_weights, labeled_sample
@@ -40,7 +41,10 @@ CLEARLY_LESS = 0.97
 """Leave-one-out error of logarithms over that of targets as they are, on the target's own scale, below which logarithms
 are taken: chosen on the design tables of benchmarks/tables."""
 LEAST_LABELS = 10
-"""With fewer labels, logarithms are not tried."""
+"""With fewer labels, neither logarithms nor labels far off are tried."""
+PREDICTED = 0.5
+"""Squared leave-one-out error with labels far off as they are, over that with these moved to the limits, below which
+others predict them. A mistake takes part in the mean of all labels, so it seems to be predicted a little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,13 @@ class AgreedTarget:
     stage="averaging",
     reveals="How well the labels of others predict the agent's: products of leave-one-out predictions and targets. "
     "With a target that may be learnt as its logarithm.",
-    broadcast={**MIXTURE_WITH_FACTORS, "value_limits": array(2, rules=(ASCENDING,)), "unit": POSITIVE},
-    contributes={"error": SCORE, "product": array(), "square": SCORE, "n_labeled": COUNT},
+    broadcast={
+        **MIXTURE_WITH_FACTORS,
+        "value_limits": array(2, rules=(ASCENDING,)),
+        "usual": array(2, rules=(ASCENDING,)),
+        "unit": POSITIVE,
+    },
+    contributes={"error": SCORE, "usual_error": SCORE, "product": array(), "square": SCORE, "n_labeled": COUNT},
     needs=("seed",),
     recalls=(*KEPT_LIMITS, "label_groups"),
     limited=False,
@@ -71,6 +80,7 @@ def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     """Task (sum): squared leave-one-out errors of the average on the target's own scale, in a unit of it.
 
     Of logarithms, predictions are their exponentials, without a factor; products with the targets tell the best one.
+    Errors of targets within given limits, in the same unit, are summed apart.
     """
     labels = labeled_sample(shard, int(memory["seed"]))
     sample, weights, y = Shard(labels, shard.key).within_limits(memory), label_weights(labels), labels.y
@@ -81,8 +91,11 @@ def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
     predicted, targets = values / unit, y / unit
     if LOG_TARGET in memory:
         predicted, targets = np.exp(values - np.log(unit)), np.exp(y - np.log(unit))
+    low, high = broadcast["usual"]
+    squares = weights * (targets - predicted) ** 2
     return memory, {
-        "error": scalar(float(weights @ (targets - predicted) ** 2)),
+        "error": scalar(float(squares.sum())),
+        "usual_error": scalar(float(squares[(low <= targets) & (targets <= high)].sum())),
         "product": scalar(float((weights * targets) @ predicted)),
         "square": scalar(float((weights * predicted) @ predicted)),
         "n_labeled": scalar(weights.sum()),
@@ -98,16 +111,47 @@ def agree_target(engine: Engine, settings: Settings, sample: float | None = None
         If logarithms are asked for, and a label is not positive or extremes are not shared.
     """
     own = agree_scaling(engine, settings, sample=sample)
-    plain = AgreedTarget(own, hold(settings, own), own.target_mean, own.target_scale, own.target_ends)
+    plain = _as_it_is(settings, own)
     if settings.target == "log":
         _check_positive(engine, own)
         logs = agree_scaling(engine, settings, log=True, sample=sample)
         effects = agree_effects(engine, settings, logs)
         return replace(plain, population=logs, link=_log_link(own, logs), effects=effects)
-    plain = replace(plain, effects=agree_effects(engine, settings, own))
+    plain = _with_labels_far_off(engine, settings, replace(plain, effects=agree_effects(engine, settings, own)))
+    own = plain.population
     if settings.target is None or engine.only_sums or not _may_be_long_tailed(own) or not plain.effects.members:
         return plain
     return _compared(engine, settings, plain)
+
+
+def _with_labels_far_off(engine: Engine, settings: Settings, limited: AgreedTarget) -> AgreedTarget:
+    """With labels beyond the limits of the target as they are, if others predict them: they are no mistakes then.
+
+    One label far off outweighs all others, so these must be predicted no worse than before. A mistake spoils their
+    predictions; a group of rows that is far off in its features too does where its labels are moved.
+    """
+    own = limited.population
+    if not own.limits_labels or own.n_labeled < LEAST_LABELS or not limited.effects.members:
+        return limited
+    unit, usual = float(np.abs(own.target_ends).max()), own.target_limits
+    before = _effect_errors(engine, own, limited.effects.members, limited.link, unit, usual)
+    whole = _as_it_is(settings, agree_scaling(engine, settings, sample=own.sample, limit_target=False))
+    whole = replace(whole, effects=agree_effects(engine, settings, whole.population))
+    if whole.effects.members:
+        found = _effect_errors(engine, whole.population, whole.effects.members, whole.link, unit, usual)
+        if found.error < PREDICTED * before.error and found.usual <= before.usual:
+            return whole
+    return replace(limited, population=_agreed_again(engine, settings, own))
+
+
+def _as_it_is(settings: Settings, own: Population) -> AgreedTarget:
+    """A target on its own scale, before anything is trained."""
+    return AgreedTarget(own, hold(settings, own), own.target_mean, own.target_scale, own.target_ends)
+
+
+def _agreed_again(engine: Engine, settings: Settings, own: Population) -> Population:
+    """The same population; agents are on its scale afterwards."""
+    return agree_scaling(engine, settings, sample=own.sample, limit_target=own.limits_labels)
 
 
 def _check_positive(engine: Engine, own: Population) -> None:
@@ -130,17 +174,18 @@ def _may_be_long_tailed(own: Population) -> bool:
 def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> AgreedTarget:
     """The better scale; agents are left on it."""
     own, members = plain.population, plain.effects.members
-    error = _effect_errors(engine, own, members, plain.link)
+    unit = _unit(plain.link)
+    error = _effect_errors(engine, own, members, plain.link, unit)
     logs = agree_scaling(engine, settings, log=True, sample=own.sample)
     link = _log_link(own, logs)
     effects = agree_effects(engine, settings, logs)
     if effects.members and _log_evidence(effects.members, logs, is_log=True) > (
         _log_evidence(members, own, is_log=False) + CHANCE * np.sqrt(own.n_labeled)
     ):
-        found = _effect_errors(engine, logs, effects.members, link)
+        found = _effect_errors(engine, logs, effects.members, link, unit)
         if found.error_with(found.factor) < CLEARLY_LESS**2 * error.error:
             return replace(plain, population=logs, link=link, effects=effects)
-    return replace(plain, population=agree_scaling(engine, settings, sample=own.sample))
+    return replace(plain, population=_agreed_again(engine, settings, own))
 
 
 def _log_evidence(members: Sequence[Base], population: Population, *, is_log: bool) -> float:
@@ -150,9 +195,22 @@ def _log_evidence(members: Sequence[Base], population: Population, *, is_log: bo
     return max(base.score for base in members) - float(jacobian)
 
 
-def _effect_errors(engine: Engine, population: Population, members: Sequence[Base], link: Link) -> OwnErrors:
+def _effect_errors(
+    engine: Engine,
+    population: Population,
+    members: Sequence[Base],
+    link: Link,
+    unit: float,
+    usual: Array | None = None,
+) -> OwnErrors:
     """Of the plain average of members, before their shares are known."""
-    return _own_errors(engine, population, members, np.full(len(members), 1.0 / len(members)), link)
+    equal = np.full(len(members), 1.0 / len(members))
+    return _own_errors(engine, population, members, equal, link, unit, usual)
+
+
+def _unit(link: Link) -> float:
+    """Of positive targets: the highest that is predicted."""
+    return float(np.exp(link.high)) if link.is_log else link.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +218,8 @@ class OwnErrors:
     """Sums over labels on the target's own scale, in a unit of it."""
 
     error: float
+    usual: float
+    """Error of the labels within the limits that were asked for."""
     product: float
     square: float
     n: float
@@ -174,15 +234,23 @@ class OwnErrors:
         return self.error + 2.0 * (1.0 - factor) * self.product - (1.0 - factor**2) * self.square
 
 
-def _own_errors(engine: Engine, population: Population, bases: Sequence[Base], shares: Array, link: Link) -> OwnErrors:
-    unit = float(np.exp(link.high)) if link.is_log else link.high  # the same for both: targets are positive
+def _own_errors(
+    engine: Engine,
+    population: Population,
+    bases: Sequence[Base],
+    shares: Array,
+    link: Link,
+    unit: float,
+    usual: Array | None = None,
+) -> OwnErrors:
     message = {
         **mixture_message(population, bases, shares),
         "value_limits": np.array([link.low, link.high]),
+        "usual": np.array([-LARGEST_FLOAT, LARGEST_FLOAT]) if usual is None else usual / unit,
         "unit": scalar(unit),
     }
     summed = engine.sum("original_errors", message)
-    numbers = (float(summed[name]) for name in ("error", "product", "square", "n_labeled"))
+    numbers = (float(summed[name]) for name in ("error", "usual_error", "product", "square", "n_labeled"))
     return OwnErrors(*numbers)
 
 
@@ -199,7 +267,7 @@ def final_link(
     if not link.is_log:
         return held_link(*target.own_ends, target.own_deviation, reach)
     link = log_link(*target.own_ends, target.own_deviation, deviation, reach)
-    return replace(link, factor=_own_errors(engine, population, bases, weighed.shares, link).factor)
+    return replace(link, factor=_own_errors(engine, population, bases, weighed.shares, link, _unit(link)).factor)
 
 
 def hold(settings: Settings, own: Population) -> Link:

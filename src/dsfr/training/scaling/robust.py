@@ -20,7 +20,7 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.declared import MOST_UNSTATED, declared_look
 from dsfr.training.scaling.row_sums import ask_moments
-from dsfr.training.scaling.survey import FirstLook, Population, first_look, survey
+from dsfr.training.scaling.survey import UNSEEN, FirstLook, Population, first_look, survey
 from dsfr.training.shard import LIMITS, Shard
 from dsfr.training.tasks.declaration import array, at_least, not_below, optional
 from dsfr.training.tasks.fields import ASCENDING, COUNT, SAMPLE
@@ -36,8 +36,6 @@ MOST_CUT = 0.05
 """Rows cut off on each side at most, however few labels there are."""
 BEYOND = 1.0
 """How far beyond its quantiles a feature is followed, in units of their distance: what is linear goes on that far."""
-UNSEEN = 0.1
-"""How far it is followed at most beyond all rows there are, in units of their range."""
 ODD = 100.0
 """Distances between the limits by which a target beyond them is worth a warning."""
 LIMIT_FIELDS = {
@@ -110,11 +108,19 @@ def moments_within_limits(shard: Shard, memory: Bundle, broadcast: Bundle) -> tu
     return {**memory, **kept}, {"total": total, "square": square, "n_samples": scalar(shard.n_samples)}
 
 
-def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False, sample: float | None = None) -> Population:
+def agree_scaling(
+    engine: Engine,
+    settings: Settings,
+    *,
+    log: bool = False,
+    sample: float | None = None,
+    limit_target: bool = True,
+) -> Population:
     """Ranges and target as the settings have it: declared, by extremes in two rounds, or robustly in a few more.
 
     With ``log``, agents learn logarithms of their targets from then on, until the next survey. Targets must be positive
-    then, and extremes must not be declared. ``sample`` is the share of the rows that suffices for quantiles.
+    then, and extremes must not be declared. ``sample`` is the share of the rows that suffices for quantiles. Without
+    ``limit_target``, targets count as they are however far off they lie.
     """
     if engine.only_sums:
         look = declared_look(engine, settings)
@@ -124,14 +130,15 @@ def agree_scaling(engine: Engine, settings: Settings, *, log: bool = False, samp
         return replace(survey(engine, settings, log=log), sample=sample)
     look = first_look(engine, settings, log=log)
     limits, target, units = _find_limits(engine, look, ask_sample(sample))
+    target = target if limit_target else _ends(look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("moments_within_limits", message), limits, units)
-    odd, ends, farthest = _odd_target(target, look), look.target_ends, _slackened(look.ranges)
+    odd, ends, row_ranges = _odd_target(target, look), look.target_ends, look.ranges
     low, high = target / 2.0  # the sum and the difference of the whole may overflow
     middle, half = float(low + high), float(high - low)
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
-    population = replace(population, limits=limits, farthest=farthest, target_limits=target)
+    population = replace(population, limits=limits, row_ranges=row_ranges, target_limits=target)
     return replace(population, odd_target=odd, target_ends=ends, sample=sample)
 
 
@@ -168,27 +175,26 @@ def _feature_limits(quantiles: Array, ranges: Ranges) -> tuple[Ranges, Array]:
     with np.errstate(over="ignore"):
         reach = BEYOND * (quantiles[1] - quantiles[0])
         low, high = quantiles[0] - reach, quantiles[1] + reach
-    farthest = _slackened(ranges)
+    farthest = ranges.widened(UNSEEN)
     low, high = np.maximum(low, farthest.low), np.minimum(high, farthest.high)
     return Ranges(np.where(is_rare, ranges.low, low), np.where(is_rare, ranges.high, high)), is_rare
 
 
-def _slackened(ranges: Ranges) -> Ranges:
-    """Ranges of all rows and a little beyond."""
-    largest = np.finfo(np.float64).max / 2.0
-    slack = 2.0 * UNSEEN * np.minimum(ranges.half_widths, largest)
-    return Ranges(np.maximum(ranges.low, -largest) - slack, np.minimum(ranges.high, largest) + slack)
-
-
 def _target_limits(quartiles: Array, look: FirstLook, n_labeled: float) -> Array:
     """Limits of the target, never wider than the targets are; none but these where half of them are equal."""
-    ends = look.target_origin + look.target_unit * np.array([-1.0, 1.0])
+    ends = _ends(look)
     with np.errstate(over="ignore"):
         reach = float(np.sqrt(n_labeled / 2.0) * (quartiles[1] - quartiles[0]))
         if not 0.0 < reach < np.inf:
             return ends
         limits: Array = np.clip(quartiles + np.array([-reach, reach]), *ends)
     return limits
+
+
+def _ends(look: FirstLook) -> Array:
+    """The lowest and the highest target."""
+    ends: Array = look.target_origin + look.target_unit * np.array([-1.0, 1.0])
+    return ends
 
 
 def _odd_target(limits: Array, look: FirstLook) -> tuple[float, float] | None:

@@ -33,6 +33,9 @@ KEPT_SCALE = remember(__name__, {LOG_TARGET: optional(FLAG)})
 KEPT_RANGES = remember(__name__, RANGES)
 KEPT_SCALING = (*remember(__name__, {"seed": SEED}), *KEPT_RANGES)
 """What later tasks need of the survey: seed and ranges."""
+UNSEEN, MOST_UNSEEN = 0.1, 1.0
+"""How far features are followed at most beyond all rows there are, in units of their range: for each unit of the reach
+of a model, see `reach_of`, and altogether."""
 MEASURED = {
     "high": optional(array("d")),
     "minus_low": replace(array("d"), beside="high"),
@@ -57,8 +60,8 @@ class Population:
     """Number of labels, whatever they weigh; the moments of the target count each as often as its weight says."""
     limits: Ranges | None = None
     """Beyond these, features count as lying at their end."""
-    farthest: Ranges | None = None
-    """Where all rows are, and a little beyond: how far `followed` limits may lie."""
+    row_ranges: Ranges | None = None
+    """Where all rows are, where limits of features are known too."""
     target_limits: Array | None = None
     """Beyond these, targets count as lying at their end."""
     odd_target: tuple[float, float] | None = None
@@ -92,15 +95,28 @@ class Population:
         return 1.0 if self.keeps_target else self.target.deviation
 
     @property
+    def limits_labels(self) -> bool:
+        """Whether a label lies beyond the limits of the target."""
+        (low, high), limits = self.target_ends, self.target_limits
+        return limits is not None and bool(low < limits[0] or limits[1] < high)
+
+    @property
     def stated_labels(self) -> float:
         """Labels that agents at least count when they limit weights by labels."""
         return max(self.n_labeled - self.unstated, 0.0)
 
     def followed(self, reach: float) -> Ranges | None:
-        """Limits so many times as wide, but none where there are no rows."""
-        if self.limits is None or self.farthest is None or reach <= 1.0:
+        """Limits so many times as wide, but not far beyond all rows; see `UNSEEN`."""
+        return self._wider_limits(reach, min(UNSEEN * reach, MOST_UNSEEN))
+
+    def seen(self, reach: float) -> Ranges | None:
+        """The part of `followed` limits where rows are."""
+        return self._wider_limits(reach, UNSEEN)
+
+    def _wider_limits(self, reach: float, unseen: float) -> Ranges | None:
+        if self.limits is None or self.row_ranges is None or reach <= 1.0:
             return self.limits
-        limits, farthest = self.limits, self.farthest
+        limits, farthest = self.limits, self.row_ranges.widened(unseen)
         with np.errstate(over="ignore"):
             more = (reach - 1.0) * (limits.high / 2.0 - limits.low / 2.0)
             low, high = limits.low - more, limits.high + more
