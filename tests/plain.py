@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dsfr.core.features.takagi_sugeno import MIN_WIDTH
-from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, Pairs, interpolation_gap
+from dsfr.core.penalties.interpolation_consistency import Pairs, interpolation_gap
 from dsfr.core.scaling.affine import scale_features
 from dsfr.training import ICR, Graph
 from dsfr.training.shard import Purpose
@@ -92,7 +92,7 @@ def labeled_rows(shard):
 def gap_rows(shard, ranges, basis, told, repeat=0):
     """Interpolation gaps of one agent, one row per pair."""
     U = scaled(shard, ranges)[~labeled_rows(shard)]
-    drawn = min(len(U), MAX_DEFAULT_PAIRS) if told.penalty.n_pairs is None else told.penalty.n_pairs
+    drawn = min(len(U), told.penalty.most_pairs) if told.penalty.n_pairs is None else told.penalty.n_pairs
     pairs = Pairs.draw(len(U), drawn, told.penalty.mix_concentration, shard.rng(told.seed, Purpose.PAIRS, repeat))
     return interpolation_gap(U[pairs.first], U[pairs.second], pairs.mix, basis)
 

@@ -154,6 +154,7 @@ def test_memory_that_was_accepted_is_looked_at_again_once_an_array_of_it_is_anot
     ("task", "name", "value"),
     [
         ("statistics", "n_pairs", np.asarray(2**31)),
+        ("statistics", "most_pairs", np.asarray(2**31)),
         ("start_centers", "n_rules", np.asarray(10**6)),
         ("start_centers", "max_steps", np.asarray(10**9)),
         ("start_centers", "fuzzifier", np.asarray(1.0)),
@@ -169,10 +170,9 @@ def test_memory_that_was_accepted_is_looked_at_again_once_an_array_of_it_is_anot
     ],
 )
 def test_costs_are_bounded_before_anything_is_allocated(task, name, value):
-    calls = [call for call in some_calls()[task] if name in call.broadcast or name == "n_pairs"]
-    told = calls[0].broadcast | {name: value}
-    if name == "n_pairs":
-        told["mix_concentration"] = np.asarray(0.75)
+    pairs = {"n_pairs": np.asarray(1), "most_pairs": np.asarray(1), "mix_concentration": np.asarray(0.75)}
+    calls = [call for call in some_calls()[task] if name in call.broadcast or name in pairs]
+    told = calls[0].broadcast | (pairs if name in pairs else {}) | {name: value}
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with pytest.raises(BroadcastError, match=rf"task '{task}' refuses its broadcast: '{name}' (is|has) .* must"):
         TASKS[task](calls[0].shard, calls[0].memory, told)

@@ -188,7 +188,8 @@ def test_contributions_of_a_split_add_up_to_those_of_the_whole(seed, n_agents, t
 
 def test_what_is_near_is_judged_in_the_stretched_space():
     X, _, y = make_table(0)
-    told = told_tasks(X, y)["statistics"] | {"n_pairs": np.asarray(50), "mix_concentration": np.asarray(0.75)}
+    pairs = {"n_pairs": np.asarray(50), "most_pairs": np.asarray(50), "mix_concentration": np.asarray(0.75)}
+    told = told_tasks(X, y)["statistics"] | pairs
     told |= {"near": np.asarray(1.0), "target_mean": np.asarray(0.0), "target_scale": np.asarray(1.0)}
     engine = InProcessEngine(list(make_shards(X, y, np.zeros(len(y))).values()), TASKS)
     engine.max("measure", {"seed": np.asarray(0)})

@@ -124,6 +124,18 @@ def test_rules_with_noisier_rows_have_wider_intervals():
     assert len(set(model.model_.mixture.scores.rule_deviations.tolist())) > 1
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_intervals_of_rules_far_off_the_teacher_hold_new_targets(seed):
+    """Three rules of a waving surface: their errors are not the teacher's made larger."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (1200, 3))
+    y = np.sin(4.0 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.05 * rng.standard_normal(1200)
+    model = RuleRegressor(max_rules=3, random_state=0).fit(X, np.where(np.arange(1200) < 150, y, np.nan))
+    assert model.complexity_["price"] > 1.0
+    low, high = model.predict_interval(X[150:], coverage=0.8)
+    assert 0.74 <= np.mean((low <= y[150:]) & (y[150:] <= high)) <= 0.88
+
+
 def test_intervals_of_the_student_hold_new_targets():
     held, n = 0.0, 0
     for seed in range(8):

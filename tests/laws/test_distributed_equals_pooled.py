@@ -27,6 +27,7 @@ hyperparameters = st.fixed_dictionaries(
         "fuzzifier": st.floats(1.05, 3.0),
         "width_scale": st.floats(0.5, 3.0),
         "n_pairs": st.one_of(st.none(), st.integers(1, 300)),
+        "most_pairs": st.sampled_from([20, 10_000]),
         "kernel": st.sampled_from(["neighbors", "full"]),
         "n_neighbors": st.integers(1, 15),
         "mix_concentration": st.floats(0.2, 3.0),

@@ -14,6 +14,7 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.quantile_curves import Distribution, quantile_curves
 from dsfr.core.prediction.link import FARTHEST, reach_of
 from dsfr.core.solve.effect_priors import (
+    LABELS_FOR_ROUGHNESS,
     LOG_BY_FACTORS,
     MOST_IN_PRODUCTS,
     UNLIKELY,
@@ -100,11 +101,12 @@ def statistics_of(effects: Effects, X: np.ndarray, y: np.ndarray) -> Statistics:
     )
 
 
-def test_the_gradient_of_the_evidence_is_its_slope():
+@pytest.mark.parametrize("n_labeled", [30.0, LABELS_FOR_ROUGHNESS])
+def test_the_gradient_of_the_evidence_is_its_slope(n_labeled):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     effects = effects_of(X)
-    total, prior = statistics_of(effects, X, np.sin(X[:, 0])), effect_prior(effects)
+    total, prior = statistics_of(effects, X, np.sin(X[:, 0])), effect_prior(effects, n_labeled)
     evidence = _Evidence(*_rows_of(total), total.n_labeled, prior)
     at = prior.mean + 0.3 * rng.normal(size=len(prior.mean))
     _, gradient = evidence.loss(at)
@@ -120,8 +122,34 @@ def test_labels_of_one_feature_make_that_one_relevant():
     X = rng.normal(size=(60, 6))
     y = np.sin(2.0 * X[:, 2])
     effects = effects_of(X)
-    found = maximize_prior_evidence(statistics_of(effects, X, y - y.mean()), effect_prior(effects))
+    found = maximize_prior_evidence(statistics_of(effects, X, y - y.mean()), effect_prior(effects, 60.0))
     assert found.logs[:6].argmax() == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_that_are_not_needed_do_not_end_the_search(seed):
+    """Prior variances of products run up to exp(30) within the bounds of their parameters: no system has a solution."""
+    X, _, y = additive_table(seed, 1200, 150)
+    known, effects = ~np.isnan(y), effects_of(X, 11, 3)
+    z = (y[known] - y[known].mean()) / y[known].std()
+    heights = []
+    for pairs in (effects.pairs, effects.pairs[:0]):
+        tried = replace(effects, pairs=pairs, triples=effects.triples[:0])
+        found = maximize_prior_evidence(statistics_of(tried, X[known], z), effect_prior(tried, 150.0))
+        heights.append(found.log_evidence)
+    assert heights[0] > heights[1] - 20.0
+
+
+def test_steps_are_rough_and_lines_are_not():
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1.0, 1.0, size=(400, 3))
+    effects = effects_of(X, 12, 1)
+    prior = effect_prior(effects, 400.0)
+    roughness = []
+    for y in (np.sign(X[:, 0] - 0.3) + np.sign(X[:, 1]), np.sin(3.0 * X[:, 0]) + X[:, 1]):
+        noisy = y + 0.1 * rng.normal(size=400)
+        roughness.append(maximize_prior_evidence(statistics_of(effects, X, noisy - noisy.mean()), prior).logs[6])
+    assert roughness[0] > roughness[1] + 1.0
 
 
 def test_choosing_costs_more_with_fewer_labels():
@@ -131,7 +159,7 @@ def test_choosing_costs_more_with_fewer_labels():
         X = rng.normal(size=(n, 6))
         y = np.sin(2.0 * X[:, 2]) + rng.normal(size=n)
         effects = effects_of(X)
-        total, prior = statistics_of(effects, X, y - y.mean()), effect_prior(effects)
+        total, prior = statistics_of(effects, X, y - y.mean()), effect_prior(effects, n)
         costs.append(optimism(total, prior, maximize_prior_evidence(total, prior), seed=0))
     assert costs[0] > costs[1] >= 1.0
 
@@ -232,15 +260,15 @@ def test_there_are_no_triples_where_they_may_not_be(table):
     assert n_triples_of(model) == 0
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 15), st.integers(0, 300))
+@given(st.integers(0, 2**32 - 1), st.integers(2, 15), st.integers(0, 300), st.sampled_from([60.0, 150.0]))
 @settings(max_examples=15, deadline=None)
-def test_likely_products_are_those_of_the_highest_prior_variances(seed, d, most):
+def test_likely_products_are_those_of_the_highest_prior_variances(seed, d, most, n_labeled):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, d))
     knots, ranks = distribution_of(X).knots(7)
     none = [np.empty((0, 2 * n), dtype=np.int64) for n in (2, 3)]
     effects = Effects(knots, quantile_curves(knots, ranks, 2), single_effects(d, 2), *none)
-    prior, total = effect_prior(effects), statistics_of(effects, X, rng.normal(size=60))
+    prior, total = effect_prior(effects, n_labeled), statistics_of(effects, X, rng.normal(size=60))
     logs = prior.mean + rng.normal(size=len(prior.mean))
     found = PriorVariances(logs, prior.variances(logs), 1.0, 0.0)
     squares = np.diag(total.gram)
@@ -248,7 +276,8 @@ def test_likely_products_are_those_of_the_highest_prior_variances(seed, d, most)
     assert sum(map(len, products)) <= most
     chosen = replace(effects, pairs=products[0], triples=products[1])
     chosen = Effects.of_arrays({name: array.copy() for name, array in chosen.arrays().items()})
-    variances = effect_prior(chosen).variances(np.append(logs, LOG_BY_FACTORS[2][0] if len(products[1]) else []))
+    of_triples = LOG_BY_FACTORS[2][0] if len(products[1]) else []
+    variances = effect_prior(chosen, n_labeled).variances(np.append(logs, of_triples))
     if d <= MOST_IN_PRODUCTS:
         every = [product_effects(np.arange(d), 3, n) for n in (2, 3)]
         heights = np.concatenate([_heights(effects, found, squares, own) for own in every])
@@ -262,9 +291,13 @@ def _heights(effects: Effects, found: PriorVariances, squares: np.ndarray, produ
     """Log prior variance of products times the mean squares of their terms."""
     d = effects.knots.shape[1]
     alone = {tuple(single): np.log(squares[1 + i] / squares[0]) for i, single in enumerate(effects.singles.tolist())}
-    extra = found.logs[2 * d + 1] + (LOG_BY_FACTORS[2][0] - LOG_BY_FACTORS[1][0]) * (products.shape[1] == 6)
+    roughness = found.logs[2 * d] if len(found.logs) > 2 * d + 2 else 0.0
+    extra = found.logs[-1] + (LOG_BY_FACTORS[2][0] - LOG_BY_FACTORS[1][0]) * (products.shape[1] == 6)
     each = [
-        sum(found.logs[j] + found.logs[d + j] * (a > 0) + alone[j, a] for j, a in np.reshape(row, (-1, 2)).tolist())
+        sum(
+            found.logs[j] + found.logs[d + j] * (a > 0) + roughness * np.log(max(a, 1)) + alone[j, a]
+            for j, a in np.reshape(row, (-1, 2)).tolist()
+        )
         for row in products
     ]
     return np.array(each) + extra

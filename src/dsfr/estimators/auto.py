@@ -30,7 +30,7 @@ class AutoSFRRegressor(SFRRegressor):
     rules : FuzzyRules or {"auto", "gaussian"}, default="auto"
         "auto": ``FuzzyRules(width_scale=1.5, firing="mean")``.
     unlabeled : ICR, Graph, {"auto", "icr", "graph"} or None, default="auto"
-        "auto": ``ICR(pairs="local")``.
+        "auto": ``ICR(pairs="local", most_pairs=1500)``.
     ridge : float, default=None
         As in `SFRRegressor`; a number needs ``tune=None``.
     tune : {"evidence", "loo", None}, default="evidence"
@@ -76,7 +76,7 @@ class AutoSFRRegressor(SFRRegressor):
 
     presets: ClassVar[Mapping[str, Mapping[str, Component]]] = {
         "rules": {"auto": FuzzyRules(width_scale=1.5, firing="mean")},
-        "unlabeled": {"auto": ICR(pairs="local")},
+        "unlabeled": {"auto": ICR(pairs="local", most_pairs=1500)},
         "solver": {"auto": Sums(tol=1e-2)},
     }
 

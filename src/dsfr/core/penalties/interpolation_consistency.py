@@ -50,22 +50,23 @@ class PairDraw:
     """Number of pairs and distribution of the mixing shares.
 
     An explicit number is used without rescaling, as in the paper. By default (None) there are as many pairs as rows; of
-    more than `MAX_DEFAULT_PAIRS`, that many are drawn and the sum is rescaled, so that the weight of the penalty does
-    not depend on the cap.
+    more than ``most``, that many are drawn and the sum is rescaled, so that the weight of the penalty does not depend
+    on the cap.
     """
 
     n_pairs: int | None
     concentration: float
+    most: int = MAX_DEFAULT_PAIRS
 
     def pairs(self, n_rows: int, rng: np.random.Generator) -> Pairs:
         """Random pairs of ``n_rows`` rows."""
-        drawn = min(n_rows, MAX_DEFAULT_PAIRS) if self.n_pairs is None else self.n_pairs
+        drawn = min(n_rows, self.most) if self.n_pairs is None else self.n_pairs
         return Pairs.draw(n_rows, drawn, self.concentration, rng)
 
     def weight(self, n_rows: int) -> float:
         """Factor on ``B'B`` of the drawn pairs."""
-        capped = self.n_pairs is None and n_rows > MAX_DEFAULT_PAIRS
-        return n_rows / MAX_DEFAULT_PAIRS if capped else 1.0
+        capped = self.n_pairs is None and n_rows > self.most
+        return n_rows / self.most if capped else 1.0
 
 
 def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = None) -> tuple[Pairs, float]:

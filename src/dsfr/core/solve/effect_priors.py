@@ -2,7 +2,8 @@
 
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves
 ``r_j + c_j``, both plus a parameter of all single effects; a product has the sum of those of its terms, plus a
-parameter of all products of as many. The labels choose all parameters by evidence, which is automatic relevance
+parameter of all products of as many. With many labels, the ``l``-th curve of every feature has ``log l`` times a common
+roughness more: the first curves alone are smooth, all together have steps. The labels choose all parameters by evidence, which is automatic relevance
 determination. Effects have mean 0 over all rows and targets mean 0 over the labels: the constant is the difference of
 two means.
 """
@@ -22,8 +23,11 @@ ROWS_PER_KNOT = 15.0
 """Three times as many as an owner insists on."""
 LOG_RELEVANCE = (-2.0, 2.5)
 LOG_CURVATURE = (-1.0, 2.0)
+ROUGHNESS = (1.0, 1.5)
 LOG_BY_FACTORS = ((0.0, 1.5), (-1.0, 1.5), (-2.0, 1.5))
 """Mean and deviation of the priors of the parameters, in units of the noise."""
+LABELS_FOR_ROUGHNESS = 150.0
+"""Fewer labels do not tell a step from noise: curves are smooth."""
 NEGLIGIBLE = 1e-2
 """Of the noise, over all labels: effects whose prior variance adds less are left out."""
 UNLIKELY = 1e-4
@@ -55,45 +59,49 @@ def product_effects(features: IntArray, n_terms: int, n_factors: int = 2) -> Int
 def likely_products(effects: Effects, found: PriorVariances, squares: Array, most: int) -> tuple[IntArray, IntArray]:
     """Pairs and triples that are likely to vary most, ``most`` of both together; see `UNLIKELY`.
 
-    Single effects tell how much a term varies: its prior variance times its sum of squares over the labels, which has
-    its place behind that of the constant in ``squares``. Terms of the `MOST_IN_PRODUCTS` features that vary most are
-    multiplied.
+    ``found`` is for single effects and pairs. Single effects tell how much a term varies: its prior variance times its
+    sum of squares over the labels, which has its place behind that of the constant in ``squares``. Terms of the
+    `MOST_IN_PRODUCTS` features that vary most are multiplied.
     """
     d, n = effects.knots.shape[1], len(effects.singles)
     heights = np.full((d, effects.curves.shape[2] + 1), -np.inf)
     with np.errstate(divide="ignore"):
         heights[tuple(effects.singles.T)] = np.log(found.variances[1 : n + 1] * squares[1 : n + 1] / squares[0])
-    heights -= found.logs[2 * d]
+    of_singles, of_products = found.logs[-2:]
+    heights -= of_singles
     features = np.sort(np.argsort(-heights.max(axis=1), kind="stable")[:MOST_IN_PRODUCTS])
     pairs, triples = (
         product_effects(features, min(n_terms, heights.shape[1]), n_factors)
         for n_factors, n_terms in enumerate(TERMS_BY_FACTORS, start=2)
     )
     of_pairs, of_triples = (heights[own[:, ::2], own[:, 1::2]].sum(axis=1) for own in (pairs, triples))
-    height = np.append(of_pairs, of_triples + LOG_BY_FACTORS[2][0] - LOG_BY_FACTORS[1][0]) + found.logs[2 * d + 1]
+    height = np.append(of_pairs, of_triples + LOG_BY_FACTORS[2][0] - LOG_BY_FACTORS[1][0]) + of_products
     highest = np.argsort(-height, kind="stable")[: max(most, 0)]
     chosen = np.zeros(len(height), dtype=bool)
     chosen[highest[height[highest] > np.log(UNLIKELY / squares[0])]] = True
     return pairs[chosen[: len(pairs)]], triples[chosen[len(pairs) :]]
 
 
-def effect_prior(effects: Effects, constant: float = 1.0) -> VariancePrior:
-    """The prior of the weights of effects; parameters are relevances, curvatures, and one for every number of factors.
+def effect_prior(effects: Effects, n_labeled: float, constant: float = 1.0) -> VariancePrior:
+    """The prior of the weights of effects, whose constant has the prior variance ``constant``.
 
-    ``constant`` is the prior variance of the constant.
+    Parameters are relevances, curvatures, the roughness with many labels, and one for every number of factors.
     """
     d = effects.knots.shape[1]
     groups = effects.by_factors if len(effects.triples) else effects.by_factors[:2]
-    shape = np.zeros((effects.n_outputs, 2 * d + len(groups)))
+    roughness = [ROUGHNESS] if n_labeled >= LABELS_FOR_ROUGHNESS else []
+    first = 2 * d + len(roughness)
+    shape = np.zeros((effects.n_outputs, first + len(groups)))
     start = 1
     for number, group in enumerate(groups):
         places = np.arange(start, start + len(group))
         for feature, term in zip(group.T[::2], group.T[1::2], strict=True):
             shape[places, feature] += 1.0
             shape[places, d + feature] += term > 0
-        shape[places, 2 * d + number] = 1.0
+            shape[places, 2 * d : first] += np.log(np.maximum(term, 1))[:, None]
+        shape[places, first + number] = 1.0
         start += len(group)
-    each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + list(LOG_BY_FACTORS[: len(groups)])
+    each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + roughness + list(LOG_BY_FACTORS[: len(groups)])
     mean, deviation = np.array(each).T
     offset = np.zeros(effects.n_outputs)
     offset[0] = np.log(constant)

@@ -21,6 +21,9 @@ FOLDS = 5
 MOST_ROWS = 300
 """With more labels, choosing few parameters costs next to nothing."""
 MOST_OPTIMISM = 3.0
+LARGEST = 23.0
+"""Log prior variance, in units of the noise, beyond which none grows: systems could not be solved, and a search that
+steps there would end. Noise of 1e-4 of the targets takes less."""
 FARTHEST = 4.0
 """Deviations of its prior beyond which a parameter is not sought."""
 
@@ -38,7 +41,7 @@ class VariancePrior:
 
     def variances(self, logs: Array) -> Array:
         """Prior variances of the weights at these parameters, in units of the noise; (p,)."""
-        found: Array = np.exp(self.offset + self.shape @ logs)
+        found: Array = np.exp(np.minimum(self.offset + self.shape @ logs, LARGEST))
         return found
 
 
@@ -148,6 +151,7 @@ class _Evidence:
         q = self._residual(solved)
         value = -self._n / 2.0 * np.log(q / self._n) - np.log(np.diag(factor[0])).sum()
         fitted, used = self._root.T @ solved, np.einsum("rp,rp->p", scaled, cho_solve(factor, self._root))
-        gradient = prior.shape.T @ (self._n / q * variances * fitted**2 - used) / 2.0
+        by_weight = np.where(variances < np.exp(LARGEST), self._n / q * variances * fitted**2 - used, 0.0)
+        gradient = prior.shape.T @ by_weight / 2.0
         off = (logs - prior.mean) / prior.deviation
         return float(off @ off / 2.0 - value), off / prior.deviation - gradient

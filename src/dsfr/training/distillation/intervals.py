@@ -36,12 +36,13 @@ SCORED: Fields = {
     **TARGET,
     "rule_deviations": array("k", rules=(at_least(0.0),)),
     "all_labels": COUNT,
+    "alone": optional(FLAG),
     **{
         name: optional(field) if name == DENSITY[0] else replace(field, beside=DENSITY[0])
         for name, field in DENSITY_FIELDS.items()
     },
 }
-"""The student, deviations by rule, how many labels there are, and the distribution of the rows."""
+"""The student, deviations by rule, how many labels there are, whose errors count, and the distribution of the rows."""
 SHRINKAGE = 20.0
 """Labels by which the errors of a rule are held to those of all rules: chosen on design tables."""
 
@@ -68,7 +69,7 @@ def rule_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle
     verb="max",
     stage="distillation",
     reveals="The largest error on one of the agent's labels. With `uncertainty=True`.",
-    broadcast={**SCORED, "alone": optional(FLAG)},
+    broadcast=SCORED,
     contributes={"largest": SCORE},
     needs=("seed", *KEPT_LEFT_OUT),
     remembers=KEPT_ERRORS,

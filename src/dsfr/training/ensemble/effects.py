@@ -223,13 +223,13 @@ class _Member:
 def _trained(effects: Effects, total: Statistics, start: PriorVariances | None = None) -> _Member | None:
     """The prior of the highest evidence, sought from that of fewer effects if this is given."""
     with single_threaded_blas():
-        prior = effect_prior(effects)
+        prior = effect_prior(effects, total.n_labeled)
         found = maximize_prior_evidence(total, prior, start)
         if found is None:
             return None
         constant = constant_variance(found.noise, total.n_labeled)
         if constant > HELD_CONSTANT:
-            prior = effect_prior(effects, constant)
+            prior = effect_prior(effects, total.n_labeled, constant)
             found = maximize_prior_evidence(total, prior, found) or found
     return _Member(effects, total, prior, found)
 

@@ -64,7 +64,7 @@ class AgreedTarget:
     verb="sum",
     stage="averaging",
     reveals="How well the labels of others predict the agent's: products of leave-one-out predictions and targets. "
-    "With a target that may be learnt as its logarithm.",
+    "With a target that may be learnt as its logarithm, or with labels far off.",
     broadcast={
         **MIXTURE_WITH_FACTORS,
         "value_limits": array(2, rules=(ASCENDING,)),

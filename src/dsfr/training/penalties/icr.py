@@ -14,7 +14,7 @@ from dsfr.core.penalties.interpolation_consistency import MAX_DEFAULT_PAIRS, POO
 from dsfr.core.scaling.affine import scale_features
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.component import count, number, one_of, parameter
+from dsfr.training.component import Rule, count, number, one_of, parameter
 from dsfr.training.penalties.penalty import UnlabeledPenalty
 from dsfr.training.shard import Purpose, Shard
 from dsfr.training.tasks.declaration import Field, Fields, optional
@@ -34,16 +34,15 @@ MAX_PAIR_WORK = 1e12
 
 def _pairs_are_affordable(values: npt.NDArray[Any], bundle: Bundle, sizes: Sizes) -> bool:
     n_pairs = int(values)
-    if n_pairs == AS_MANY_AS_ROWS:
-        return True
     n_weights = size_of("p", sizes) or int(bundle.get("n_nodes", np.asarray(1)))
     return 1 <= n_pairs <= MAX_PAIRS and float(n_pairs) * n_weights**2 <= MAX_PAIR_WORK
 
 
+AFFORDABLE = f"1 to {MAX_PAIRS}, and times the squared number of weights at most {MAX_PAIR_WORK:g}"
+MOST_PAIRS = ValueRule(AFFORDABLE, _pairs_are_affordable)
 PAIRS = ValueRule(
-    f"{AS_MANY_AS_ROWS} (as many as rows) or 1 to {MAX_PAIRS}, and times the squared number of weights at most "
-    f"{MAX_PAIR_WORK:g}",
-    _pairs_are_affordable,
+    f"{AS_MANY_AS_ROWS} (as many as rows) or {AFFORDABLE}",
+    lambda values, bundle, sizes: int(values) == AS_MANY_AS_ROWS or _pairs_are_affordable(values, bundle, sizes),
 )
 
 
@@ -58,8 +57,11 @@ class ICR(UnlabeledPenalty):
     weight : float, default=None
         Weight of the penalty (gamma in the paper). None: 0.1, or what ``tune`` chooses.
     n_pairs : int, default=None
-        Pairs per agent, used raw as in the paper. None: as many as the agent has unlabelled rows, at most 10,000 and
-        rescaled beyond.
+        Pairs per agent, used raw as in the paper. None: as many as the agent has unlabelled rows, at most
+        ``most_pairs``.
+    most_pairs : int, default=10000
+        Most pairs per agent where ``n_pairs`` is None; the penalty is rescaled, so that it estimates that of as many
+        pairs as rows.
     pairs : {"random", "local"}, default="random"
         Pairs of any two rows; or of near ones, which penalises local bends only. The penalty is rescaled, so that a
         model of constant curvature pays about the same for both.
@@ -73,12 +75,17 @@ class ICR(UnlabeledPenalty):
     is_drawn: ClassVar[bool] = True
     fields: ClassVar[Fields] = {
         "n_pairs": optional(Field((), (PAIRS,), "int64")),
+        "most_pairs": Field((), (MOST_PAIRS,), "int64", beside="n_pairs"),
         "mix_concentration": replace(real(*SMALL_OR_LARGE), beside="n_pairs"),
         "near": optional(FLAG, beside="n_pairs"),
     }
 
     n_pairs: int | None = parameter(
         None, count(1, "a whole number >= 1, or None for as many as unlabelled rows", or_none=True)
+    )
+    most_pairs: int = parameter(
+        MAX_DEFAULT_PAIRS,
+        Rule(lambda value: count(1, "").holds(value) and value <= MAX_PAIRS, f"a whole number from 1 to {MAX_PAIRS}"),
     )
     pairs: str = parameter("random", one_of("random", "local"))
     mix_concentration: float = parameter(0.75, number(0, "a number > 0; 0.75 is the default, the paper gives none"))
@@ -99,6 +106,7 @@ class ICR(UnlabeledPenalty):
         near = {"near": scalar(1.0)} if self.has_near_pairs else {}
         return {
             "n_pairs": np.asarray(n_pairs, dtype=np.int64),
+            "most_pairs": np.asarray(self.most_pairs, dtype=np.int64),
             "mix_concentration": scalar(self.mix_concentration),
             **near,
         }
@@ -109,6 +117,7 @@ class ICR(UnlabeledPenalty):
         n_pairs = int(broadcast["n_pairs"])
         return cls(
             n_pairs=None if n_pairs == AS_MANY_AS_ROWS else n_pairs,
+            most_pairs=int(broadcast["most_pairs"]),
             pairs="local" if "near" in broadcast else "random",
             mix_concentration=float(broadcast["mix_concentration"]),
         )
@@ -116,7 +125,7 @@ class ICR(UnlabeledPenalty):
     def gram(self, shard: Shard, memory: Bundle, broadcast: Bundle, basis: Basis, repeat: int = 0) -> Array:
         """``B'B`` of freshly drawn pairs: their numbers are drawn first, so that one pass finds the rows."""
         n_unlabeled = shard.n_samples - shard.rows.n_labeled
-        draw = PairDraw(self.n_pairs, self.mix_concentration)
+        draw = PairDraw(self.n_pairs, self.mix_concentration, self.most_pairs)
         rng = shard.rng(int(memory["seed"]), Purpose.PAIRS, repeat or int(broadcast.get("variation", 0)))
         pairs = draw.pairs(n_unlabeled, rng)
         near = self.has_near_pairs and n_unlabeled > 0
@@ -136,7 +145,7 @@ class ICR(UnlabeledPenalty):
 
     def drawn_pairs(self, n_unlabeled: int) -> int:
         """Pairs of one agent."""
-        return min(n_unlabeled, MAX_DEFAULT_PAIRS) if self.n_pairs is None else self.n_pairs
+        return min(n_unlabeled, self.most_pairs) if self.n_pairs is None else self.n_pairs
 
     def alternative(self) -> Self:
         """Near pairs for random ones, and the other way round."""
