@@ -25,6 +25,8 @@ ROUNDING_PRICE = 0.001
 """Part of the teacher's mean squared error that the rounding of a line may add to it, about."""
 EQUAL = 1e-9
 """Difference of expenses that count as equal."""
+SURE_DIGITS = 15
+"""Digits of a decimal number that a 64-bit float keeps; those beyond may come of rounding."""
 LIMIT_DIGITS = 50.0
 """Steps of the rounding, at least, between the limits of a feature."""
 
@@ -198,10 +200,14 @@ def rounded_predictor(
     return as_predictor(basis, np.concatenate(weights), np.array(merged_shares), limits)
 
 
-def rounded_mean(n_features: int, units: Units, error: float) -> Predictor:
-    """One rule without conditions that predicts the mean of the target, with as many digits as matter."""
-    mean = rounded(units.target_mean, power_below(_step(np.zeros(1), units, error)))
-    weights = np.append(mean, np.zeros(n_features))
+def rounded_mean(n_features: int, units: Units, error: float | None) -> Predictor:
+    """One rule without conditions that predicts the mean of the target, with as many digits as matter.
+
+    Without an error, they all do: those of decimal numbers that 64-bit floats keep.
+    """
+    digits = power_below(abs(units.target_mean)) - SURE_DIGITS + 1
+    power = digits if error is None else power_below(_step(np.zeros(1), units, error))
+    weights = np.append(rounded(units.target_mean, power), np.zeros(n_features))
     return as_predictor(LinguisticRules.always(n_features), weights, np.ones(1), None)
 
 

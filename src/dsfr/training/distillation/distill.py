@@ -157,7 +157,7 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
         error = max(float(error), LEAST_ERROR)
         n_labeled = 0.0 if measured is None else float(measured[1])
         lesson = _Lesson(engine, units, target, settings, error, left_out, means.tolist(), n_labeled)
-        if measured is not None and not _is_signal(*measured):
+        if not training.labels_vary or (measured is not None and not _is_signal(*measured)):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
 
@@ -173,7 +173,9 @@ def _is_signal(error: float, n_labeled: float) -> bool:
 
 def _constant(lesson: _Lesson, training: Training) -> Student:
     """One rule without conditions and terms: the labels carry no signal."""
-    predictor = rounded_mean(len(lesson.units.ranges.low), lesson.units, lesson.error)
+    # Labels that do not vary have no deviation by which digits could matter or not.
+    error = lesson.error if training.labels_vary else None
+    predictor = rounded_mean(len(lesson.units.ranges.low), lesson.units, error)
     return _finished(lesson, predictor, training, [], (), is_signal=False)
 
 
