@@ -21,7 +21,8 @@ def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
         return
     rules = "One rule" if n_rules == 1 else f"{n_rules} rules"
     if record["teacher_error"] is None:
-        yield f"{rules} explain {record['fidelity']:.1%} of how {base} varies over the rows."
+        verb = "explains" if n_rules == 1 else "explain"
+        yield f"{rules} {verb} {record['fidelity']:.1%} of how {base} varies over the rows."
         return
     alone = record["strongest_price"]
     yield (
