@@ -24,7 +24,7 @@ def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
         verb = "explains" if n_rules == 1 else "explain"
         yield f"{rules} {verb} {record['fidelity']:.1%} of how {base} varies over the rows."
         return
-    alone = record["strongest_price"]
+    alone = record["strongest_price"] if n_rules > 1 else None
     yield (
         f"Price of readability: {rules.lower() if n_rules == 1 else rules} with {record['price']:.1%} more error than "
         f"{base} (expected from the distance between both)"
