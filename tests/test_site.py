@@ -7,10 +7,9 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.browser import chromium, requests_of
 from tests.documents import ROOT
@@ -61,6 +60,15 @@ def address(request, site):
         thread.join()
 
 
+def links_found(browser, seconds=60.0):
+    """Addresses of the results of a search, once there are some."""
+    code = "return [...document.querySelectorAll('.md-search-result__item a')].map((link) => link.href)"
+    deadline = time.monotonic() + seconds
+    while not (found := browser.execute_script(code)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return found
+
+
 @pytest.mark.parametrize("address", ["files", "server"], indirect=True)
 @pytest.mark.parametrize("page", ["index.html", "adr/0001-nan-means-unlabelled.html"])
 def test_search_finds_pages_without_a_network(address, page):
@@ -68,9 +76,7 @@ def test_search_finds_pages_without_a_network(address, page):
         browser.get(f"{address}/{page}")
         browser.execute_script(OPEN_SEARCH)
         browser.switch_to.active_element.send_keys("duplicate rows")
-        found = WebDriverWait(browser, 60).until(
-            lambda b: b.find_elements(By.CSS_SELECTOR, ".md-search-result__item a")
-        )
-        assert any("how-to.html" in link.get_attribute("href") for link in found)
+        found = links_found(browser)
+        assert any("how-to.html" in link for link in found)
         asked = requests_of(browser)
     assert [url for url in asked if not url.startswith((address, "data:", "blob:", "about:", "chrome:"))] == []
