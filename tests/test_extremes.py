@@ -163,16 +163,18 @@ def test_single_precision_refuses_what_it_cannot_hold():
         SFRRegressor(precision="single").fit(X, [1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("of_target", ["normal", "large", "tiny"])
-def test_the_command_line_is_silent_on_odd_tables(tmp_path, of_target):
+@pytest.mark.parametrize("method", ["auto", "rules"])
+@pytest.mark.parametrize("of_target", ["normal", "large", "tiny", "constant", "rare"])
+def test_the_command_line_is_silent_on_odd_tables(tmp_path, of_target, method):
     X, y = table(0, 40, ["large", "tiny", "one far off"], of_target, 10)
     source, model = tmp_path / "odd.csv", tmp_path / "m.dsfr"
     np.savetxt(source, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
     source.write_text(source.read_text().replace("nan", ""))
-    assert run("fit", source, "--target", "y", "-o", model, "--method", "auto").exit_code == 0
+    assert run("fit", source, "--target", "y", "-o", model, "--method", method).exit_code == 0
     for command in (
         ("predict", model, source),
         ("explain", model, source),
+        ("explain", model, "--row", f"{source}:1"),
         ("report", model, source, "-o", tmp_path / "r.html"),
     ):
         result = run(*command)
