@@ -64,8 +64,10 @@ speed: $(READY) $(PEERS)/.ready ## measure speed, memory and growth, store the r
 torture: $(READY) ## try faults: damaged files, kills, full disks, little memory; store the counts and show them in docs/reliability.md
 	$(BIN)/python -m benchmarks.run torture kills
 
-package: $(READY) ## build wheel and sdist; install them in clean environments with the lowest and newest dependencies
+package: $(READY) ## build wheel and sdist; install them in clean environments with the lowest and newest dependencies; store what was tried
 	.ci/package all
+	cp build/package.txt benchmarks/results/package.txt
+	$(BIN)/python -m benchmarks.run --render
 
 sbom: $(READY) ## write a software bill of materials of dsfr and what it needs to build/sbom.json (CycloneDX)
 	.ci/package sbom

@@ -15,7 +15,7 @@ def main() -> None:
     path, namespace = ROOT / "README.md", {}
     text = path.read_text()
     for block in blocks_of(text):
-        if block.kind != "python" or block.reason is not None:
+        if block.kind != "python":
             continue
         printed = run_python(block, namespace, path.name)
         if block.printed is not None:

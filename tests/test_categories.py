@@ -233,6 +233,9 @@ def test_explanations_of_clusters_and_effects_name_levels():
     shown = str(model.explain_prediction(X.iloc[5]))
     assert f"{X['region'][5]}, typical is" in shown
     assert model.explain_prediction(X.iloc[5]).prediction == pytest.approx(model.predict(X.iloc[[5]])[0])
+    for row in (X.iloc[5].tolist(), X.iloc[5].to_dict()):
+        with pytest.raises(ValueError, match=r"the model has categories: give a row of a data frame, such as"):
+            model.explain_prediction(row)
 
 
 def test_rows_are_named_by_the_index_and_rules_are_among_those_shown():

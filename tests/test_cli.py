@@ -796,6 +796,11 @@ def test_impossible_plans_are_refused(wrong):
     refused("plan", *(word for option in told.items() for word in option))
 
 
+def test_what_the_automatic_mode_has_tuned_is_not_shown_unasked(table, tmp_path):
+    told = ["fit", table, "--target", "noise", "--ignore", "site", "-o", tmp_path / "model.dsfr"]
+    assert "tuned" not in run(*told).output
+
+
 def test_tuning_shows_what_it_has_chosen(table, tmp_path):
     told = ["fit", table, "--target", "noise", "--ignore", "site", "--tune", "evidence", "-o", tmp_path / "model.dsfr"]
     output = run(*told).output

@@ -4,12 +4,14 @@ import inspect
 import re
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from benchmarks.run import DOCUMENTS as MARKED
 from benchmarks.run import with_results
 
 from dsfr import AutoSFRRegressor, Dask, Ensemble, InProcess, LapWNNRegressor, SFRRegressor
+from dsfr.cli import main
 from dsfr.training import ADMM, ICR, Conjugate, Decentralized, FewRounds, FuzzyRules, Graph, RangeScaling, Sums
 from tests.tables import make_table
 
@@ -41,6 +43,19 @@ def test_source_files_named_in_documents_exist(document):
     for path in re.findall(r"`((?:\w+/)*\w+\.py)(?:::\w+)?`", document.read_text()):
         patterns = (path, f"src/dsfr/{path}", f"src/dsfr/{path}" if "/" in path else f"src/**/{path}")
         assert any(list(ROOT.glob(pattern)) for pattern in patterns), path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_within_sentences_exist_with_their_options(document):
+    """Blocks are run (`test_documents_run.py`); of commands within sentences, names are checked."""
+    for text in re.findall(r"`(dsfr [^`]+)`", document.read_text()):
+        command, words = main, re.split(r"\\?\|", text)[0].replace("...", "").split()[1:]
+        while words and isinstance(command, click.Group) and words[0] in command.commands:
+            command = command.commands[words.pop(0)]
+        assert command is not main or words[0].startswith("-"), text
+        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
+        asked = {word.partition("=")[0] for word in words if word.startswith("-") and word != "-"}
+        assert asked <= known, text
 
 
 def test_some_baseline_is_ahead_by_leave_one_out_as_the_benchmarks_say():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import dsfr
-from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, RuleRegressor, SFRRegressor
 from dsfr.core.solve.cholesky import SingularSystemError
 from dsfr.report import write_report
 from dsfr.training import ADMM, Conjugate, Sums
@@ -74,6 +74,14 @@ estimators = st.one_of(
     sure.map(lambda told: AutoSFRRegressor(rules="gaussian", unlabeled="icr", solver="sums", random_state=0, **told)),
     st.sampled_from([1, 2]).map(lambda n: AutoSFRRegressor(ensemble=Ensemble(n_models=n), random_state=0)),
     ridges.map(lambda ridge: SFRRegressor(solver="few-rounds", ridge=ridge, random_state=0)),
+    st.builds(
+        RuleRegressor,
+        max_rules=st.sampled_from([1, 3, 5]),
+        max_terms=st.sampled_from([None, 0, 1]),
+        tolerance=st.sampled_from([None, 0.0, 0.05]),
+        teacher=st.sampled_from([None, SFRRegressor(n_rules=2), AutoSFRRegressor(ensemble=Ensemble(n_models=1))]),
+        random_state=st.just(0),
+    ),
     ridges.map(lambda ridge: LapWNNRegressor(n_nodes=5, ridge=ridge, random_state=0)),
 )
 
@@ -137,22 +145,36 @@ def test_the_largest_targets_are_learnt_like_others():
     np.testing.assert_allclose(large / 1e100, plain, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("feature_scale", [1e-90, 1.0, 1e90])
+def test_short_rules_of_the_largest_targets_can_be_used(tmp_path, feature_scale):
+    """Without limits of the teacher, their steep lines are held where they could not be computed with."""
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    y, X = 1e99 * np.clip(X[:, 0], -1.0, 1.0), feature_scale * X
+    fitted = RuleRegressor(teacher=SFRRegressor(n_rules=2), random_state=0).fit(X, y)
+    loaded = dsfr.load(fitted.save(tmp_path / "m.dsfr"))
+    use(loaded, tmp_path)
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert np.corrcoef(loaded.predict(X), y)[0, 1] > 0.9
+
+
 def test_single_precision_refuses_what_it_cannot_hold():
     X = np.array([[1.0], [1e39], [2.0]])
     with pytest.raises(ValueError, match=r"beyond 3.4e\+38, the largest number of precision='single'"):
         SFRRegressor(precision="single").fit(X, [1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("of_target", ["normal", "large", "tiny"])
-def test_the_command_line_is_silent_on_odd_tables(tmp_path, of_target):
+@pytest.mark.parametrize("method", ["auto", "rules"])
+@pytest.mark.parametrize("of_target", ["normal", "large", "tiny", "constant", "rare"])
+def test_the_command_line_is_silent_on_odd_tables(tmp_path, of_target, method):
     X, y = table(0, 40, ["large", "tiny", "one far off"], of_target, 10)
     source, model = tmp_path / "odd.csv", tmp_path / "m.dsfr"
     np.savetxt(source, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
     source.write_text(source.read_text().replace("nan", ""))
-    assert run("fit", source, "--target", "y", "-o", model, "--method", "auto").exit_code == 0
+    assert run("fit", source, "--target", "y", "-o", model, "--method", method).exit_code == 0
     for command in (
         ("predict", model, source),
         ("explain", model, source),
+        ("explain", model, "--row", f"{source}:1"),
         ("report", model, source, "-o", tmp_path / "r.html"),
     ):
         result = run(*command)

@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dsfr
-from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, ModelFileError, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, LapWNNRegressor, ModelFileError, RuleRegressor, SFRRegressor
+from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.bounds import MAX_SCALED, MAX_UNIT, MAX_WEIGHT, MIN_DIVISOR
 from dsfr.export.fml import to_fml
@@ -33,6 +34,7 @@ def models():
         "average": AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects=None), random_state=0).fit(X, y).model_,
         "effects": AutoSFRRegressor(ensemble=Ensemble(n_models=2, effects="pairs"), random_state=0).fit(X, y).model_,
         "sure": AutoSFRRegressor(ensemble=Ensemble(n_models=1), random_state=0).fit(X, y).model_,
+        "short": RuleRegressor(teacher=SFRRegressor(n_rules=3, uncertainty=True), random_state=0).fit(X, y).model_,
         "wavelets": LapWNNRegressor(n_nodes=5, random_state=0).fit(X, y).model_,
     }
 
@@ -62,14 +64,18 @@ def use(model, tmp_path):
     for row in (X[0], FAR[0]):
         parts = model.explain_prediction(row).parts
         assert all(np.isfinite(found).all() for found in (parts.parts, parts.effects, parts.together))
-    model.simplify(X, y)
+    if isinstance(model.predictor.basis, LinguisticRules):
+        with pytest.raises(ValueError, match="these rules are as simple as asked for"):
+            model.simplify(X, y)
+    else:
+        model.simplify(X, y)
     write_report(model, tmp_path / "report.html")
     if len(model.members) == 1:
         to_fml(model)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(data=st.data(), kind=st.sampled_from(["rules", "average", "effects", "sure", "wavelets"]))
+@given(data=st.data(), kind=st.sampled_from(["rules", "average", "effects", "sure", "short", "wavelets"]))
 def test_a_forged_model_is_refused_or_can_be_used(models, tmp_path, data, kind):
     model = models[kind]
     arrays = file._to_arrays(model.mixture)

@@ -193,8 +193,10 @@ def test_a_plane_is_one_rule():
 def test_two_valued_features_are_named_by_their_values():
     X, _, known = table(1, n=400, n_labels=150)
     known[:150] = 30.0 * (X[:150, 2] == 2) * X[:150, 0] + X[:150, 0]
-    text = str(RuleRegressor(random_state=0).fit(X, known).rules_)
-    assert "x2 is 1: below 1 fully, above 2 not at all" in text
+    model = RuleRegressor(random_state=0).fit(X, known)
+    assert "x2 is 1: below 1 fully, above 2 not at all" in str(model.rules_)
+    limits = model.model_.predictor.limits
+    assert (limits.low[2], limits.high[2]) == (1.0, 2.0)  # and not a little beyond, as of other features
 
 
 def test_rules_are_true_alone_and_lines_pass_through_the_mean_of_their_rows():

@@ -1,6 +1,8 @@
 """`make torture` keeps what every file of tests has given, and goes on where it was stopped."""
 
+import re
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 from benchmarks import torture
@@ -84,3 +86,17 @@ def test_any_change_of_code_is_other_code(files):
     assert torture.digest_of_code() == before
     files(toy=BROKEN)
     assert torture.digest_of_code() != before
+
+
+def test_every_promise_of_the_page_names_its_tests_and_every_file_of_tests_has_one():
+    root = Path(__file__).parent.parent
+    page = (root / "docs" / "reliability.md").read_text()
+    table = page.partition("## What is guaranteed")[2].partition("## What is not")[0]
+    _, *promises = (line for line in table.splitlines() if line.startswith("| "))
+    named = set()
+    for row in promises:
+        files = re.findall(r"`((?:tests|benchmarks)/[\w/]+\.py)`", row)
+        assert files, row
+        assert all((root / file).is_file() for file in files), row
+        named.update(files)
+    assert {f"tests/faults/{path.name}" for path in (root / "tests" / "faults").glob("test_*.py")} <= named

@@ -34,6 +34,7 @@ def on_files(files, config):
     """Add what lies outside the folder of documents at the path it has in the repository, and run the gallery."""
     add = [File.generated(config, "index.md", content=_home())]
     add += [File.generated(config, name, abs_src_path=str(ROOT / name)) for name in (*PAGES, "LICENSE", "CITATION.cff")]
+    add.append(File.generated(config, "assets/iframe-worker.js", abs_src_path=str(HERE / "iframe-worker.js")))
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).iterdir()):
             if path.is_file():

@@ -29,7 +29,7 @@ print(frame[["share", "mean_output", "bmi is", "bmi center", "bmi slope"]].round
 
 # %%
 # One prediction: the mean output and the contributions of the rules that fired and of every feature add up to it.
-patient = model.explain_prediction(X.iloc[16].tolist())
+patient = model.explain_prediction(X.iloc[16])
 print(patient)
 print("adds up:", np.isclose(patient.start + patient.firing + sum(patient.contributions.values()), patient.prediction))
 

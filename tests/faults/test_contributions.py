@@ -1,5 +1,7 @@
 """Contributions that cannot be: a bad owner is named, and never averaged in."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from dsfr.training.tasks.message import Message
 from dsfr.training.tasks.messages import upper_triangle
 from dsfr.training.tasks.registry import REGISTRY
 from dsfr.training.tasks.semidefinite import MAX_DECOMPOSED, matrix_is_semidefinite, triangle_is_semidefinite
+from tests.faults.cases import n_cases, random_of, record
 from tests.faults.mutation import mutated
 from tests.faults.recorded import some_calls
 from tests.tables import make_settings, make_table
@@ -130,22 +133,22 @@ def test_a_bad_gathered_contribution_is_refused_by_the_coordinator_and_its_owner
         checked(Careless([1, 2], TASKS)).gather("local_clusters", call.broadcast)
 
 
-@given(st.integers(0, 100_000))
-def test_a_mutated_contribution_is_refused_or_still_as_declared(seed):
-    rng = np.random.default_rng(seed)
-    calls = some_calls()
-    task = sorted(calls)[rng.integers(len(calls))]
-    call = calls[task][rng.integers(len(calls[task]))]
-    if not call.contribution:
-        return
-    contribution = mutated(call.contribution, rng)
-    sizes = {"d": call.shard.n_features}
-    try:
-        REGISTRY[task].check_contribution(contribution, sizes)
-    except EngineError as error:
-        assert f"task {task!r}" in str(error)  # noqa: PT017
-    else:
-        assert all(array.dtype == np.float64 and np.isfinite(array).all() for array in contribution.values())
+def test_mutated_contributions_are_refused_or_still_as_declared(record_property):
+    rng, outcomes = random_of("contributions"), Counter()
+    answered = [call for calls in some_calls().values() for call in calls if call.contribution]
+    for number in range(n_cases(1000)):
+        call = answered[number % len(answered)]
+        contribution = mutated(call.contribution, rng)
+        try:
+            REGISTRY[call.task].check_contribution(contribution, {"d": call.shard.n_features})
+        except EngineError as error:
+            assert f"task {call.task!r}" in str(error)  # noqa: PT017
+            outcomes["refused"] += 1
+        else:
+            assert all(array.dtype == np.float64 and np.isfinite(array).all() for array in contribution.values())
+            outcomes["still as declared"] += 1
+    assert outcomes["refused"] > outcomes.total() / 3
+    record(record_property, outcomes)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 90), st.integers(0, 90), st.floats(-8.0, 8.0))

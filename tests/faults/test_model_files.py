@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dsfr
-from dsfr import AutoSFRRegressor, Ensemble, ModelFileError, SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, ModelFileError, RuleRegressor, SFRRegressor
 from dsfr.storage.bundles import BundleError, check_bundle, from_bytes, to_bytes
 from tests.faults.cases import n_cases, random_of, record
 from tests.tables import make_table
@@ -17,11 +17,12 @@ X, _, y = make_table(0)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Bytes of a model, and of an average of models."""
+    """Bytes of a model, of an average of models, and of short rules."""
     folder = tmp_path_factory.mktemp("models")
     single = SFRRegressor(n_rules=3, random_state=0).fit(X, y)
     average = AutoSFRRegressor(ensemble=Ensemble(n_models=2), random_state=0).fit(X, y)
-    return [model.save(folder / "model.dsfr").read_bytes() for model in (single, average)]
+    short = RuleRegressor(teacher=SFRRegressor(n_rules=3), random_state=0).fit(X, y)
+    return [model.save(folder / "model.dsfr").read_bytes() for model in (single, average, short)]
 
 
 def flipped(data, rng):
@@ -86,7 +87,9 @@ def test_a_changed_model_file_is_refused_or_predicts_finite_numbers(files, tmp_p
         changed = MUTATIONS[number % len(MUTATIONS)](files[number % len(files)], rng)
         path.write_bytes(changed)
         try:
-            assert np.isfinite(dsfr.load(path).predict(X)).all()
+            loaded = dsfr.load(path)
+            assert np.isfinite(loaded.predict(X)).all()
+            assert "nan" not in str(loaded.explain())
             outcomes["loaded, predictions finite"] += 1
         except ModelFileError:
             outcomes["refused"] += 1

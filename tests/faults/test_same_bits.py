@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dsfr import SFRRegressor
+from dsfr import AutoSFRRegressor, Ensemble, RuleRegressor, SFRRegressor
 from dsfr.core import compiled
 from tests.faults.cases import n_cases, record
 from tests.tables import make_table
@@ -19,9 +19,12 @@ SOLVERS = ("sums", "conjugate")
 
 
 def fitted(seed):
-    """Predictions of a fit; seeds differ in data, solver and number of agents."""
+    """Predictions of a fit; seeds differ in data, solver and number of agents, and every fourth makes short rules."""
     X, _, y = make_table(seed, n_rows=300)
-    estimator = SFRRegressor(n_rules=3, n_agents=1 + seed % 3, solver=SOLVERS[seed % 2], random_state=seed)
+    alike = {"n_agents": 1 + seed % 3, "random_state": seed}
+    estimator = SFRRegressor(n_rules=3, solver=SOLVERS[seed % 2], **alike)
+    if seed % 4 == 3:
+        estimator = RuleRegressor(teacher=AutoSFRRegressor(ensemble=Ensemble(n_models=2)), **alike)
     return estimator.fit(X, y).predict(X)
 
 
@@ -72,6 +75,7 @@ def test_threads_of_blas(record_property, n_threads):
     record(record_property, Counter({f"same bits, {n_threads} threads": n_cases(4)}))
 
 
+@pytest.mark.slow  # it compiles
 @pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
 def test_compiled_kernels_give_the_same_predictions(record_property, monkeypatch):
     """To rounding, not to the bit: the kernels add in another order."""

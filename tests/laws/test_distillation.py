@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dsfr import RuleRegressor, scan
@@ -74,6 +74,31 @@ def test_sums_by_bins_give_the_sums_of_every_ramp(seed, n_features, n_knots):
                 np.testing.assert_allclose(
                     sums.above(c, knots[c], [(first, last)])[0], weights @ products, rtol=1e-9, atol=1e-9
                 )
+
+
+@settings(max_examples=20)
+@given(
+    value=st.tuples(st.integers(-(10**12), 10**12), st.integers(-99, 80)).map(lambda v: float(f"{v[0]}e{v[1]}")),
+    n_labels=st.integers(1, 40),
+    n_agents=st.integers(1, 3),
+    uncertainty=st.booleans(),
+)
+@example(value=0.0012345678, n_labels=30, n_agents=1, uncertainty=True)
+def test_labels_that_do_not_vary_are_predicted_with_all_their_digits(value, n_labels, n_agents, uncertainty):
+    """They have no deviation by which digits could be too small to matter."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(np.arange(60) < n_labels, value, np.nan)
+    engine, training = trained_engine(X, y, owners_of(0, 60, n_agents), uncertainty=uncertainty)
+    student = distill(engine, training, StudentSettings())
+    np.testing.assert_array_equal(student.mixture.predict(X), np.full(60, value))
+    if uncertainty:
+        np.testing.assert_array_equal(student.mixture.interval(X, 0.5), np.full((2, 60), value))
+
+
+def test_the_text_of_labels_that_do_not_vary_has_all_their_digits():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = RuleRegressor(random_state=0).fit(X, np.full(40, 0.0012345678))
+    assert "= 0.0012345678\n" in f"{model.rules_}\n"
 
 
 def test_rows_from_files_give_the_same_bits(tmp_path):

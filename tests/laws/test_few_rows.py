@@ -71,6 +71,17 @@ def test_many_rules_are_told_early_and_converge(solver, n_agents):
     assert estimator.termination_ == "converged"
 
 
+def test_two_hundred_rules_on_four_hundred_rows():
+    """They once ran 10,000 rounds, and ended with an error bound of 110."""
+    X = np.random.default_rng(0).standard_normal((400, 3))
+    estimator = SFRRegressor(n_rules=200, n_agents=5, random_state=0)
+    with pytest.warns(UserWarning, match="n_rules=200 is too many for 400 rows") as told:
+        estimator.fit(X, X.sum(axis=1))
+    assert len(told) == 1
+    assert estimator.termination_ == "converged"
+    assert len(estimator.history_) < 1000
+
+
 @pytest.mark.parametrize("solver", ["conjugate", "few-rounds"])
 def test_enough_rows_are_no_matter_for_a_warning(solver):
     X = np.random.default_rng(0).standard_normal((41, 2))

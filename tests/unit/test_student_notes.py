@@ -21,6 +21,12 @@ def said(price, curve, n_rules):
     return list(notes_of({**RECORD, "price": price, "curve": entries}, n_rules))[1:]
 
 
+@pytest.mark.parametrize("n_rules", [1, 2])
+def test_the_strongest_rule_alone_is_another_model_only_beside_others(n_rules):
+    first, *_ = notes_of({**RECORD, "price": 0.01, "curve": []}, n_rules)
+    assert ("answering with the strongest rule alone" in first) == (n_rules > 1)
+
+
 @pytest.mark.parametrize(
     ("price", "curve", "n_rules", "expected"),
     [

@@ -183,7 +183,7 @@ def fit(data: str, output: str, tensorboard: str | None, **options: Any) -> None
         outcome = fit_model(data, fit_options, engine, processes, on_round, watch.on_rows if watch else None)
         processes.run_on_all(lambda: outcome.model.save(output) if is_first else None)
     if is_first:
-        _report_fit(outcome, output)
+        _report_fit(outcome, output, tuned=fit_options.tune is not None)
 
 
 def _rules_or_edits(given: str | None) -> dict[str, Any]:
@@ -207,7 +207,8 @@ def _check_table(data: str, output: str) -> None:
     refuse_same_file(data, output)
 
 
-def _report_fit(outcome: Any, output: str) -> None:
+def _report_fit(outcome: Any, output: str, *, tuned: bool) -> None:
+    """Print what was trained, its errors and the rules; what was ``tuned`` where that was asked for."""
     from dsfr.cli.console import show_ledger, show_table
     from dsfr.pipeline.left_out import NO_SIGNAL, gain_of_unlabeled
 
@@ -218,7 +219,7 @@ def _report_fit(outcome: Any, output: str) -> None:
         ["agents", str(training["n_agents"])],
         ["rounds", f"{training['rounds']} ({training['bytes'] / 1e3:.1f} kB sent)"],
         ["ended", str(training["termination"])],
-        *([f"tuned {name}", f"{value:.3g}"] for name, value in training.get("tuned", {}).items()),
+        *([f"tuned {name}", f"{value:.3g}"] for name, value in training.get("tuned", {}).items() if tuned),
         *_left_out_rows(outcome),
         *([label, f"{value:.4f}"] for label, value in outcome.errors.items()),
     ]

@@ -83,7 +83,7 @@ class Predictions:
         elif is_frame(X):
             X = encode_frame(X, columns)
         else:
-            raise ValueError(f"X must be a data frame with the columns {', '.join(columns.names)}")
+            raise ValueError(f"X must be a data frame with the columns {', '.join(map(repr, columns.names))}")
         check_finite(X, columns.feature_names)
         rows: Array = X
         return rows

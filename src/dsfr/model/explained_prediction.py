@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -231,9 +232,29 @@ def _shown_value(column: Column, values: Array) -> str:
     return "unknown" if np.isnan(values[0]) else readable(float(values[0]))
 
 
+def _row_of_frame(row: Any, schema: Schema) -> Any:
+    """One row of a data frame as a data frame; anything else as it is, unless it has text or names.
+
+    Raises
+    ------
+    ValueError
+        Naming the remedy.
+    """
+    if hasattr(row, "to_frame"):
+        return row.to_frame().T
+    is_list = isinstance(row, Sequence) and not isinstance(row, str)
+    if isinstance(row, Mapping) or (is_list and any(isinstance(value, str) for value in row)):
+        raise ValueError(
+            "the model has categories: give a row of a data frame, such as X.iloc[3], with the columns "
+            f"{', '.join(map(repr, schema.names))}"
+        )
+    return row
+
+
 def explain_prediction(model: Model, row: Any, X_std: Any) -> PredictionExplanation:
     """Take the prediction of one row apart, see `Model.explain_prediction`."""
-    row = row.to_frame().T if model.schema is not None and hasattr(row, "to_frame") else row
+    if model.schema is not None:
+        row = _row_of_frame(row, model.schema)
     X = as_matrix(row if np.ndim(row) == 2 else [row], model.feature_names, model.schema, gaps=True)
     if len(X) != 1:
         raise ValueError(f"{len(X)} rows: one prediction is explained at a time, so give one row")

@@ -251,8 +251,8 @@ def tiles_of(model: Model, sizes: list[tuple[str, str, str]], data: ReportData |
         )
     scores, error = model.mixture.scores, _error(model, data)
     if scores is not None:
-        value = f"{readable(scores.deviation)} ± {readable(float(f'{scores.standard_error:.2g}'))}"
-        tiles.append(("Leave-one-out error", value, "root mean square on the labels, and its standard error"))
+        note = f"± {readable(float(f'{scores.standard_error:.2g}'))}; root mean square on the labels"
+        tiles.append(("Leave-one-out error", readable(scores.deviation), note))
     if error is not None:
         note = f"on {error[1]:,} labelled rows; 1 = predicting the mean. Too low if these are training rows."
         tiles.append(("NRMSE", f"{error[0]:.3f}", note))

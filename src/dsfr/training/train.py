@@ -66,6 +66,8 @@ class Training:
     """Share of the rows that means over rows were taken of, where it is known how many rows are different."""
     sums: LabelSums | None = None
     """Sums over labels to which more can be added; None if the solver does not sum them."""
+    labels_vary: bool = True
+    """Whether there are two different labels."""
     ending: str = "converged"
     """What `termination` says if no stage ended at ``max_rounds``."""
 
@@ -164,6 +166,7 @@ def _train_single(
         tuned=found.tuned,
         odd_target=population.odd_target,
         sums=LabelSums.of([found], population),
+        labels_vary=population.target.varies,
     )
 
 
@@ -202,6 +205,7 @@ def _train_mixture(
         optimism=weighed.optimism,
         error=weighed.error,
         sums=LabelSums.of([base.found for base in trained], population),
+        labels_vary=population.target.varies,
         sample=population.sample,
         cluster_scales=tuple(base.cluster_scale for base in trained),
         models=tuple(map(_described, trained, shares.tolist(), agreed.tolist())) if len(trained) > 1 else (),

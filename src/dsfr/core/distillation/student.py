@@ -17,14 +17,17 @@ from dsfr.core.distillation.rounding import power_below, rounded
 from dsfr.core.distillation.shorter import LineSystem, shorter_lines
 from dsfr.core.distillation.tree import INDICATED, Bounds, Tree, ramps_by_feature, rules_of
 from dsfr.core.features.linguistic import LinguisticRules
+from dsfr.core.prediction.bounds import MAX_ERROR
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.prediction.shared_slopes import n_terms
-from dsfr.core.scaling.affine import Ranges
+from dsfr.core.scaling.affine import MAX_SCALED, Ranges
 
 ROUNDING_PRICE = 0.001
 """Part of the teacher's mean squared error that the rounding of a line may add to it, about."""
 EQUAL = 1e-9
 """Difference of expenses that count as equal."""
+SURE_DIGITS = 15
+"""Digits of a decimal number that a 64-bit float keeps; those beyond may come of rounding."""
 LIMIT_DIGITS = 50.0
 """Steps of the rounding, at least, between the limits of a feature."""
 
@@ -194,14 +197,18 @@ def rounded_predictor(
         conditions[i], merged_shares[i] = joined, merged_shares[i] + merged_shares[j]
         del conditions[j], weights[j], merged_shares[j]
     basis = rules_of(conditions, n_features)
-    limits = None if units.limits is None else _rounded_limits(units.limits)
+    limits = _computable_limits(np.array(weights)) if units.limits is None else _rounded_limits(units.limits)
     return as_predictor(basis, np.concatenate(weights), np.array(merged_shares), limits)
 
 
-def rounded_mean(n_features: int, units: Units, error: float) -> Predictor:
-    """One rule without conditions that predicts the mean of the target, with as many digits as matter."""
-    mean = rounded(units.target_mean, power_below(_step(np.zeros(1), units, error)))
-    weights = np.append(mean, np.zeros(n_features))
+def rounded_mean(n_features: int, units: Units, error: float | None) -> Predictor:
+    """One rule without conditions that predicts the mean of the target, with as many digits as matter.
+
+    Without an error, they all do: those of decimal numbers that 64-bit floats keep.
+    """
+    digits = power_below(abs(units.target_mean)) - SURE_DIGITS + 1
+    power = digits if error is None else power_below(_step(np.zeros(1), units, error))
+    weights = np.append(rounded(units.target_mean, power), np.zeros(n_features))
     return as_predictor(LinguisticRules.always(n_features), weights, np.ones(1), None)
 
 
@@ -271,6 +278,16 @@ def _joined(first: Bounds, second: Bounds, feature: int) -> Bounds | None:
         return None
     others = {f: bounds for f, bounds in first.items() if f != feature}
     return others if low is None and high is None else {**others, feature: (low, high)}
+
+
+def _computable_limits(weights: Array) -> Ranges | None:
+    """Limits beyond which lines are too large to compute with; None where no value of a feature makes them so."""
+    steepest = np.abs(weights[:, 1:]).max(axis=0)
+    if (steepest <= MAX_ERROR / MAX_SCALED).all():
+        return None
+    powers = [power_below(MAX_ERROR / slope) if slope > 0.0 else 308 for slope in steepest.tolist()]
+    farthest = np.array([min(float(f"1e{power}"), MAX_SCALED) for power in powers])
+    return Ranges(-farthest, farthest)
 
 
 def _rounded_limits(limits: Ranges) -> Ranges:

@@ -21,9 +21,10 @@ def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
         return
     rules = "One rule" if n_rules == 1 else f"{n_rules} rules"
     if record["teacher_error"] is None:
-        yield f"{rules} explain {record['fidelity']:.1%} of how {base} varies over the rows."
+        verb = "explains" if n_rules == 1 else "explain"
+        yield f"{rules} {verb} {record['fidelity']:.1%} of how {base} varies over the rows."
         return
-    alone = record["strongest_price"]
+    alone = record["strongest_price"] if n_rules > 1 else None
     yield (
         f"Price of readability: {rules.lower() if n_rules == 1 else rules} with {record['price']:.1%} more error than "
         f"{base} (expected from the distance between both)"

@@ -137,7 +137,16 @@ class Moments:
         return self.origin + self.unit * (self.total / self.n)
 
     @property
+    def varies(self) -> bool:
+        """Whether the values differ."""
+        return self._variance > 0.0
+
+    @property
     def deviation(self) -> float:
         """Population standard deviation; 1 for constant values, so that dividing by it is safe."""
-        variance = self.square / self.n - (self.total / self.n) ** 2
-        return self.unit * variance**0.5 if variance > 0.0 else 1.0
+        return self.unit * float(self._variance**0.5) if self.varies else 1.0
+
+    @property
+    def _variance(self) -> float:
+        """In squares of the unit; rounding may make it negative."""
+        return self.square / self.n - (self.total / self.n) ** 2

@@ -26,6 +26,7 @@ from dsfr.core.prediction.link import Link, rounded_hold
 from dsfr.core.prediction.mixture import Member, Mixture
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.prediction.scores import Scores
+from dsfr.core.scaling.affine import Ranges
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
@@ -163,7 +164,7 @@ def distill(engine: Engine, training: Training, settings: StudentSettings) -> St
         error = max(float(error), LEAST_ERROR)
         n_labeled = 0.0 if measured is None else float(measured[1])
         lesson = _Lesson(engine, units, target, settings, error, left_out, means.tolist(), n_labeled)
-        if measured is not None and not _is_signal(*measured):
+        if not training.labels_vary or (measured is not None and not _is_signal(*measured)):
             return _constant(lesson, training)
         return _learn(lesson, products, float(variance), training)
 
@@ -179,7 +180,9 @@ def _is_signal(error: float, n_labeled: float) -> bool:
 
 def _constant(lesson: _Lesson, training: Training) -> Student:
     """One rule without conditions and terms: the labels carry no signal."""
-    predictor = rounded_mean(len(lesson.units.ranges.low), lesson.units, lesson.error)
+    # Labels that do not vary have no deviation by which digits could matter or not.
+    error = lesson.error if training.labels_vary else None
+    predictor = rounded_mean(len(lesson.units.ranges.low), lesson.units, error)
     return _finished(lesson, predictor, training, [], (), is_signal=False)
 
 
@@ -187,6 +190,8 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     settings, n_features = lesson.settings, len(lesson.units.ranges.low)
     columns = Columns(line_columns(products), lesson.units.ranges)
     knots, binary = agree_knots(lesson.engine, lesson.units.ranges)
+    if not lesson.engine.only_sums:
+        lesson = replace(lesson, units=_within_two_values(lesson.units, knots, binary))
     knots = settings.edits.with_fixed(knots)
     usable = [j for j in range(n_features) if knots[j, 0] < knots[j, -1] and j not in settings.edits.unconditioned]
     chosen = np.array(agree_candidates(lesson.engine, products, columns, knots, usable), dtype=np.int64)
@@ -207,6 +212,15 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
         grown.tree.stages[k - 1], merged, chosen_stage.lines, columns.features, lesson.units, lesson.error
     )
     return _finished(lesson, predictor, training, curve, tuple(binary), is_signal=True)
+
+
+def _within_two_values(units: Units, knots: Array, binary: Sequence[int]) -> Units:
+    """Limits of features with two values are these, and not a little beyond: nobody has 1.1 gardens."""
+    if units.limits is None or not binary:
+        return units
+    low, high = units.limits.low.copy(), units.limits.high.copy()
+    low[binary], high[binary] = knots[binary, 0], knots[binary, -1]
+    return replace(units, limits=Ranges(low, high))
 
 
 def _curve(
