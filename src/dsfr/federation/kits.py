@@ -20,6 +20,8 @@ from dsfr.federation.processes import stop_with_descendants
 from dsfr.storage.lock import FileLock
 
 MODULE = "dsfr.federation.nvflare_components"
+SERVER, OWNER = "nvflare.private.fed.app.server.server_train", "dsfr.federation.owner_daemon"
+"""Programs of daemons."""
 KINDS = {"site": {"type": "client"}, "coordinator": {"type": "server"}, "lead": {"type": "admin", "role": "lead"}}
 """Participants by our name for them."""
 CA, PROFILE = "ca", "project.yaml"
@@ -167,13 +169,11 @@ def _keep_storage_inside(resources: Any, folder: Path) -> None:
 def daemon_command(kit: Path) -> list[str]:
     """The command that runs a kit's server or client in the foreground."""
     is_server = (kit / "startup" / "fed_server.json").is_file()
-    name, module = (
-        ("fed_server.json", "server.server_train") if is_server else ("fed_client.json", "client.client_train")
-    )
+    name, module = ("fed_server.json", SERVER) if is_server else ("fed_client.json", OWNER)
     settings = ["secure_train=true", "config_folder=config"]
     if not is_server:
         settings.append(f"uid={json.loads((kit / 'startup' / name).read_text())['client']['fqsn']}")
-    run = [sys.executable, "-m", f"nvflare.private.fed.app.{module}", "-m", str(kit.resolve()), "-s", name]
+    run = [sys.executable, "-m", module, "-m", str(kit.resolve()), "-s", name]
     return [*run, "--set", *settings]
 
 
