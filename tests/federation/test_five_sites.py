@@ -137,6 +137,7 @@ def test_kits_keep_keys_private_and_replace_lax_defaults(sites):
         rights = json.loads((local / "authorization.json").read_text())["permissions"]
         assert list(rights) == ["lead"]
         assert rights["lead"]["byoc"] == rights["lead"]["shell_commands"] == rights["lead"]["operate"] == "none"
+        assert not list((folder / name).rglob("*.sh")), "they would start NVFlare's own daemon"
         for key in (folder / name / "startup").glob("*.key"):
             assert key.stat().st_mode & 0o077 == 0
     assert not list((folder / "project").rglob("client.key"))

@@ -118,7 +118,12 @@ def join(signed: Path, request_folder: Path, fingerprint: str, kit: Path) -> Non
 
 
 def harden(kit: Path) -> None:
-    """Replace defaults of a kit: own classes only, no code in jobs, no shell, no streamed logs, storage in the kit."""
+    """Replace defaults of a kit: own classes only, no code in jobs, no shell, no streamed logs, storage in the kit.
+
+    Scripts that would start NVFlare's own daemon, and not that of `daemon_command`, are removed.
+    """
+    for path in (kit / "startup").glob("*.sh"):
+        path.unlink()
     for path in [kit, *kit.rglob("*")]:
         path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
     local = kit / "local"
