@@ -41,7 +41,8 @@ def largest_leverage(columns: Sequence[Weights], blocks: Callable[[], Iterable[A
     triangle = np.empty((0, 0))
     for X in row_parts(blocks()):
         block = np.hstack([weights(X) for weights in columns])
-        triangle = np.linalg.qr(np.vstack([triangle, block]) if triangle.size else block, mode="r")
+        below = np.vstack([triangle, block]) if triangle.size else block
+        triangle = np.asarray(np.linalg.qr(below, mode="r"), dtype=np.float64)
     if not np.isfinite(triangle).all():
         return 1.0
     _, sizes, directions = np.linalg.svd(triangle)
