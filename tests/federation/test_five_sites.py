@@ -2,27 +2,36 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dsfr
+from dsfr.federation import kits
 from dsfr.federation.loopback import COORDINATOR, LEAD, Loopback
+from dsfr.federation.nvflare_components import job_files
 from dsfr.federation.processes import descendants
+from tests.federation import off_protocol
+from tests.federation.lead import answers
 from tests.federation.owners import FEATURES, RANGES, table, write_tables
+from tests.federation.watching import family, listening, written
 
 pytest.importorskip("nvflare", reason="federations need NVFlare: pip install 'dsfr[federation]'")
 
 NAMES = ("a", "b", "c", "d", "e")
 TABLE = table(n_rows=600, n_labels=150)
-FIT = ["--target", "y", "--features", "a,b,c", "--ranges", "ranges.toml"]
+FIT = ["fit", "--kit", LEAD, "--roster", "roster.toml", "--target", "y", "--features", "a,b,c"]
+FIT += ["--ranges", "ranges.toml", "--round-seconds", "20", "-o", "model.dsfr"]
+TEMPORARY = Path("/tmp/nvflare")
+"""Where NVFlare stores by default."""
 
 
 @pytest.fixture(scope="module")
@@ -36,47 +45,116 @@ def sites(tmp_path_factory):
     return found
 
 
+@pytest.fixture(scope="module")
+def running(sites):
+    """One federation for all tests of this file; nothing of it is left."""
+    before, begun = _entries(TEMPORARY), time.monotonic()
+    with sites:
+        print(f"\nfive sites and a coordinator are up after {time.monotonic() - begun:.0f} s")
+        yield sites
+        processes = [pid for process in sites.running.values() for pid in family(process.pid)]
+    assert [pid for pid in processes if _is_running(pid)] == []
+    assert _entries(TEMPORARY) == before
+
+
+@pytest.fixture(scope="module")
+def first_fit(running):
+    """A fit that loses the job of an owner, and what everybody listened on and wrote to just before."""
+    begun, first = time.monotonic(), running.begin(*FIT)
+    wait_for_answers(running, "d", 11)
+    pids = {name: family(process.pid) for name, process in running.running.items()}
+    seen = {
+        name: SimpleNamespace(pids=pids[name], places=listening(pids[name]), files=written(pids[name])) for name in pids
+    }
+    kill_job_of(running, "d")
+    _, error = first.communicate(timeout=200)
+    print(f"the fit without an owner ended after {time.monotonic() - begun:.0f} s")
+    return SimpleNamespace(code=first.returncode, error=" ".join(error.split()), seen=seen)
+
+
+@pytest.fixture(scope="module")
+def resumed_fit(running, first_fit):
+    """The same command again; the questions that an owner answered in it."""
+    before, begun = n_sent(running.folder, "a"), time.monotonic()
+    done = running.command(*FIT)
+    print(f"the fit that resumes ended after {time.monotonic() - begun:.0f} s")
+    assert done.returncode == 0, done.stderr
+    return n_sent(running.folder, "a") - before
+
+
+@pytest.fixture(scope="module")
+def lax(running, resumed_fit):
+    """A coordinator off protocol in the place of the honest one: what is refused now, owners refuse."""
+    running.kill(COORDINATOR)
+    kit = running.folder / COORDINATOR
+    resources = json.loads((kit / "local" / "resources.json").read_text())
+    (kit / "local" / "resources.json").write_text(json.dumps(resources | {"class_allow_list": ["*"]}))
+    command = kits.daemon_command(kit)
+    command[1:3] = [off_protocol.__file__]
+    shutil.copyfile(running.log(COORDINATOR), running.folder / "honest.log")
+    with running.log(COORDINATOR).open("w") as log:
+        options = {"cwd": kit, "stdout": log, "stderr": log, "env": running._environment}
+        running.running[COORDINATOR] = subprocess.Popen(command, **options)
+    running.wait_until_ready([COORDINATOR])
+    ends = time.monotonic() + 100.0
+    while time.monotonic() < ends and len(running.command("status", "--kit", LEAD).stdout.split()) < len(NAMES):
+        time.sleep(0.5)
+    yield running
+    running.kill(COORDINATOR)
+
+
 def n_sent(folder, name):
     """Questions that an owner has answered, by its journal."""
     journal = folder / name / "local" / "journal.jsonl"
     return journal.read_text().count('"event": "sent"') if journal.is_file() else 0
 
 
+def wait_for_answers(sites, name, number):
+    ends = time.monotonic() + 150.0
+    while n_sent(sites.folder, name) < number and time.monotonic() < ends:
+        time.sleep(0.05)
+
+
+def kill_job_of(sites, name):
+    """Kill the process of an owner's job, and leave its daemon."""
+    for child in descendants(sites.running[name].pid):
+        if b"worker_process" in Path(f"/proc/{child}/cmdline").read_bytes():
+            os.kill(child, signal.SIGKILL)
+
+
 def test_kits_keep_keys_private_and_replace_lax_defaults(sites):
     folder = sites.folder
-    for name in (*NAMES, "localhost"):
+    for name in (*NAMES, COORDINATOR):
         local = folder / name / "local"
         resources = json.loads((local / "resources.json").read_text())
         assert resources["allow_log_streaming"] is False
-        assert all(entry.startswith("dsfr.federation.") for entry in resources["class_allow_list"])
+        assert resources["class_list_enforcement_mode"] == "enforce"
+        assert resources["class_allow_list"] == [
+            f"dsfr.federation.nvflare_components.{name}" for name in ("FitController", "FitExecutor")
+        ]
         assert "/tmp/nvflare" not in json.dumps(resources)
         assert not any("log" in component["id"] for component in resources["components"])
         rights = json.loads((local / "authorization.json").read_text())["permissions"]
         assert list(rights) == ["lead"]
         assert rights["lead"]["byoc"] == rights["lead"]["shell_commands"] == rights["lead"]["operate"] == "none"
+        assert not list((folder / name).rglob("*.sh")), "they would start NVFlare's own daemon"
         for key in (folder / name / "startup").glob("*.key"):
             assert key.stat().st_mode & 0o077 == 0
     assert not list((folder / "project").rglob("client.key"))
 
 
 @pytest.mark.slow
-def test_five_owners_train_over_nvflare_although_one_is_killed(sites):
-    """The fit that loses an owner names it in time; the next one resumes, and gives the model of plain sums."""
-    folder, (X, y) = sites.folder, TABLE
-    fit = ["fit", "--kit", LEAD, "--roster", "roster.toml", *FIT, "--round-seconds", "20", "-o", "model.dsfr"]
-    with sites:
-        assert set(NAMES) <= set(sites.command("status", "--kit", LEAD).stdout.split())
-        speak_plainly(folder)
-        first = sites.begin(*fit)
-        kill_job_of(sites, "d", after=11)
-        _, error = first.communicate(timeout=200)
-        assert first.returncode == 2
-        assert "d did not answer in task" in " ".join(error.split())
-        before = n_sent(folder, "a")
-        done = sites.command(*fit)
-        assert done.returncode == 0, done.stderr
-        resumed = n_sent(folder, "a") - before
-        code = command_with_code(folder)
+def test_an_owner_that_is_lost_is_named_in_time(running, first_fit):
+    assert set(NAMES) <= set(running.command("status", "--kit", LEAD).stdout.split())
+    speak_plainly(running.folder)
+    assert first_fit.code == 2
+    assert "d did not answer in task" in first_fit.error
+
+
+@pytest.mark.slow
+def test_five_owners_train_over_nvflare_and_resume(running, resumed_fit):
+    """The model of plain sums in one process; rounds of before are not asked again."""
+    folder, (X, y) = running.folder, TABLE
     model = dsfr.load(folder / "model.dsfr")
     owners = np.array(NAMES)[np.arange(len(y)) % len(NAMES)]
     teacher = dsfr.AutoSFRRegressor(
@@ -85,25 +163,100 @@ def test_five_owners_train_over_nvflare_although_one_is_killed(sites):
     where = dsfr.InProcess(policy=dsfr.Policy())
     here = dsfr.RuleRegressor(teacher=teacher, engine=where, random_state=0).fit(X, y, agents=owners)
     assert np.abs(model.predict(X) - here.model_.predict(X)).max() <= 1e-8 * np.nanstd(y)
-    assert resumed < here.n_rounds_ + len(here.ledger_.entries) + 40
+    assert resumed_fit < here.n_rounds_ + len(here.ledger_.entries) + 40
     assert set(model.training["federation"]["roster"]) == set(NAMES)
     assert model.training["federation"]["loosest_policy"]["min_mass"] == dsfr.Policy().min_mass
-    assert sites.command("audit", "--kit", "a").returncode == 0
-    log = sites.log(COORDINATOR).read_text()
-    assert log.count("Started run:") == 2, f"the job with code was run: {code}"
-    assert "BYOC not permitted" in log
-    logs = "".join(sites.log(name).read_text() for name in (*NAMES, COORDINATOR))
+    assert running.command("audit", "--kit", "a").returncode == 0
+    logs = "".join(running.log(name).read_text() for name in (*NAMES, COORDINATOR))
     assert "PRIVATE KEY" not in logs
 
 
-def kill_job_of(sites, name, after):
-    """Kill the process of an owner's job once the owner has answered so many questions."""
-    ends = time.monotonic() + 150.0
-    while n_sent(sites.folder, name) < after and time.monotonic() < ends:
-        time.sleep(0.05)
-    for child in descendants(sites.running[name].pid):
-        if b"worker_process" in Path(f"/proc/{child}/cmdline").read_bytes():
-            os.kill(child, signal.SIGKILL)
+@pytest.mark.slow
+def test_owners_listen_on_loopback_alone_and_the_coordinator_opens_one_port(running, first_fit):
+    """Looked at in the middle of a fit, with the processes of its job."""
+    port = json.loads((running.folder / "project" / "project.yaml").read_text())["server"]["fed_learn_port"]
+    for name in NAMES:
+        seen = first_fit.seen[name]
+        assert len(seen.pids) >= 3, "the command, the daemon and the job"
+        assert seen.places, "the daemon waits for the job"
+        assert all(address.is_loopback for address, _ in seen.places), (name, seen.places)
+    places = first_fit.seen[COORDINATOR].places
+    assert port in {number for _, number in places}
+    assert {number for address, number in places if not address.is_loopback} <= {port}, places
+
+
+@pytest.mark.slow
+def test_what_is_stored_is_in_the_kit(running, first_fit):
+    folder = running.folder
+    for name, seen in first_fit.seen.items():
+        assert len(seen.files) >= 2
+        own = (folder / name, running.log(name))
+        strange = [path for path in seen.files if not any(path.is_relative_to(place) for place in own)]
+        assert strange == [], name
+    assert list((folder / COORDINATOR / "storage").rglob("*"))
+
+
+@pytest.mark.slow
+def test_the_coordinator_refuses_code_other_classes_and_commands(running, resumed_fit):
+    files, evil = job_files({}, list(NAMES), 5.0), running.folder / "evil-coordinator"
+    server = json.loads(files["app/config/config_fed_server.json"])
+    server["components"] = [{"id": "evil", "path": "logging.FileHandler", "args": {"filename": str(evil)}}]
+    jobs = [
+        files | {"app/custom/evil.py": "print(1)"},
+        files | {"app/config/config_fed_server.json": json.dumps(server)},
+    ]
+    commands = ["pwd server", "ls server", "cat server local/resources.json", "shutdown server", "shutdown client a"]
+    heard = answers(running, LEAD, jobs=jobs, commands=commands)
+    for command, said in zip(commands, heard["commands"], strict=True):
+        assert "not authorized" in said.lower() or "failed to shut down" in said, (command, said)
+    log = running.log(COORDINATOR).read_text()
+    assert "BYOC not permitted" in log
+    assert "Component 'logging.FileHandler' at config path" in logs_of(running, COORDINATOR)
+    assert not evil.exists()
+    assert running.running[COORDINATOR].poll() is running.running["a"].poll() is None
+    assert not any("FINISHED:COMPLETED" in status for status in heard["jobs"]), heard["jobs"]
+
+
+@pytest.mark.slow
+def test_owners_refuse_files_and_commands_whatever_the_coordinator_grants(lax):
+    """It tells owners that no right is needed, and takes paths of any kind."""
+    table, kit = lax.folder / "a.csv", lax.folder / "a"
+    asked = [f"cat a {table}", f"head a {table}", f"tail a {table}", f"grep a , {table}", f"ls a {lax.folder}", "pwd a"]
+    others = ["sys_info client a", "report_env client a", "restart client a", "shutdown client a"]
+    heard = answers(lax, LEAD, commands=["pwd server", *asked, *others])["commands"]
+    assert str(lax.folder / COORDINATOR) in heard[0], "the coordinator itself does it"
+    rows = table.read_text().splitlines()[:10]
+    for command, said in zip([*asked, *others], heard[1:], strict=True):
+        assert not any(row in said for row in (*rows, "a.csv", str(kit))), (command, said)
+    assert all("invalid_request" in said for said in heard[1 : len(asked) + 1]), heard
+    assert lax.running["a"].poll() is None
+
+
+@pytest.mark.slow
+def test_owners_refuse_code_and_other_classes_and_keep_their_logs(lax):
+    files, evil = job_files({}, list(NAMES), 5.0), lax.folder / "evil-owner"
+    client = json.loads(files["app/config/config_fed_client.json"])
+    client["components"] = [{"id": "evil", "path": "subprocess.Popen", "args": {"args": ["touch", str(evil)]}}]
+    jobs = [
+        files | {"app/custom/evil.py": "print(1)"},
+        files | {"app/config/config_fed_client.json": json.dumps(client)},
+    ]
+    heard = answers(lax, LEAD, jobs=jobs)["jobs"]
+    assert "BYOC not permitted" in heard[0] + lax.log(COORDINATOR).read_text()
+    refusal = "Component 'subprocess.Popen' at config path"
+    for name in NAMES:
+        assert refusal in logs_of(lax, name)
+        assert any(path.stat().st_size for path in (lax.folder / name).rglob("error_log.txt"))
+    assert not evil.exists()
+    held = [path for path in (lax.folder / COORDINATOR).rglob("*") if path.is_file()]
+    assert [path for path in held if refusal.encode() in path.read_bytes()] == []
+    assert refusal not in lax.log(COORDINATOR).read_text()
+
+
+def logs_of(sites, name):
+    """All that a kit has in logs, and what its daemon has said."""
+    found = [path.read_text(errors="replace") for path in (sites.folder / name).rglob("*log*") if path.is_file()]
+    return "".join([sites.log(name).read_text(), *found])
 
 
 def speak_plainly(folder):
@@ -116,26 +269,12 @@ def speak_plainly(folder):
             assert b"200 OK" not in stranger.recv(1000)
 
 
-def command_with_code(folder):
-    """What a lead hears that submits a job with code of its own."""
-    program = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from dsfr.federation.nvflare_components import job_files\n"
-        "from dsfr.federation.session import user_of\n"
-        "from nvflare.fuel.flare_api.flare_api import new_secure_session\n"
-        "job = Path('job-with-code')\n"
-        "files = job_files({}, list('abcde'), 5.0) | {'app/custom/evil.py': 'print(1)'}\n"
-        "for path, text in files.items():\n"
-        "    (job / path).parent.mkdir(parents=True, exist_ok=True)\n"
-        "    (job / path).write_text(text)\n"
-        "session = new_secure_session(user_of(Path('lead@trial.org')), str(Path('lead@trial.org').resolve()))\n"
-        "try:\n"
-        "    number = session.submit_job(str(job.resolve()))\n"
-        "    print('meta', session.wait_for_job(number, timeout=60, poll_interval=0.5))\n"
-        "finally:\n"
-        "    session.close()\n"
-    )
-    run = [sys.executable, "-c", program]
-    done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
-    return done.stdout + done.stderr
+def _entries(folder):
+    return sorted(folder.rglob("*")) if folder.is_dir() else []
+
+
+def _is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -305,6 +305,16 @@ def test_a_changed_journal_is_noticed(tmp_path, change):
     assert (tmp_path / "journal").stat().st_mode & 0o077 == 0
 
 
+def test_an_owner_with_a_changed_journal_refuses_and_tells_nobody_where_it_is(tmp_path):
+    owner = make_owners(tmp_path)[0]["a"]
+    owner.answer(Message("run", 1, STATE, {}, plan_of()).to_bytes())
+    text = owner.journal.path.read_text()
+    owner.journal.path.write_text(text.replace('"event": "fit"', '"event": "fat"'))
+    with pytest.raises(EngineError, match="its journal was changed") as told:
+        owner.answer(Message("other", 1, STATE, {}, plan_of()).to_bytes())
+    assert str(tmp_path) not in str(told.value)
+
+
 def test_a_roster_is_read_and_refused(tmp_path):
     make_kit(tmp_path / "kit", "a")
     path = tmp_path / "roster.toml"

@@ -53,6 +53,7 @@ def explain(
     """
     from dsfr.model.explanation import Explanation
     from dsfr.model.model import load
+    from dsfr.model.participants import participant_notes
 
     if row is not None and data is not None:
         raise BadInputError("--row names a table of its own: leave out DATA, or --row")
@@ -68,11 +69,12 @@ def explain(
         _write_edits(loaded, as_file)
     rows = None if data is None else _matrix_of(data, loaded, delimiter, decimal)[0]
     rules = loaded.explain(rows, all_models=all_models)
+    end = "".join(f"\n\n{note}" for note in participant_notes(loaded.training))
     if not isinstance(rules, Explanation):
-        _print(str(rules), rules.to_records(), form)
+        _print(f"{rules}{end}", rules.to_records(), form)
         return
     effects = [] if rules.effects is None else rules.effects.to_records()
-    _print(f"{_introduction(loaded, rules, all_models)}\n\n{rules}", [*effects, *rules.to_records()], form)
+    _print(f"{_introduction(loaded, rules, all_models)}\n\n{rules}{end}", [*effects, *rules.to_records()], form)
 
 
 @main.command(

@@ -49,7 +49,7 @@ def fewest_rows(
     """
     near = _near(own, others, blocks, least)
     totals = {number: np.zeros((2, len(pairs))) for number, pairs in near.items()}
-    for X in _parts(blocks()) if near else ():
+    for X in row_parts(blocks()) if near else ():
         mine = np.hstack([weights(X) for weights in own])
         for number, pairs in near.items():
             apart = np.abs(mine[:, pairs[:, 0]] - others[number](X)[:, pairs[:, 1]])
@@ -66,7 +66,7 @@ def _near(
     Differences of weights are at most 1, so they add up to no less, in units of the largest, than their squares do.
     """
     squares: dict[int, Array] = {number: np.zeros(1) for number, weights in enumerate(others) if [weights] != list(own)}
-    for X in _parts(blocks()):
+    for X in row_parts(blocks()):
         mine = [weights(X) for weights in own] if squares else []
         for number in list(squares):
             theirs = others[number](X)
@@ -77,7 +77,7 @@ def _near(
     return {number: np.argwhere(~(square >= least + SLACK)) for number, square in squares.items()}
 
 
-def _parts(blocks: Iterable[Array]) -> Iterator[Array]:
+def row_parts(blocks: Iterable[Array]) -> Iterator[Array]:
     """Of every block each eighth row, then the others: few rows tell questions apart that are far from each other."""
     for X in blocks:
         yield X[::8]

@@ -108,6 +108,12 @@ def differences(request: Request) -> str | None:
     return _bins_problem(request, [one for one in new if "first_terms" in one])
 
 
+def is_answered(request: Request, question: Bundle) -> bool:
+    """Whether the same was asked before in this fit."""
+    digest = _digest(question)
+    return any(_digest(one) == digest for one in request.answered)
+
+
 def has_centers(question: Bundle, is_cluster: bool) -> bool:
     """Whether a question is about clusters, or about rules with centers."""
     return "centers" in question and ("fuzzifier" in question) == is_cluster
@@ -122,7 +128,7 @@ def _centers_problem(request: Request, new: Sequence[Bundle], is_cluster: bool) 
         least = min(least, request.shard.n_samples / ROWS_FOR_A_DIFFERENCE)
     own = [weights_of(one) for one in new]
     earlier = [weights_of(one) for one in request.answered if has_centers(one, is_cluster)]
-    found = fewest_rows(own, [*earlier, *own], partial(_blocks, request), least)
+    found = fewest_rows(own, [*earlier, *own], partial(row_batches, request), least)
     if not found >= least:
         return _too_few(found, "clusters" if is_cluster else "rules", "min_mass", least)
     return None
@@ -145,7 +151,7 @@ def _fewest_of_bins(request: Request, one: Bundle, earlier: Sequence[Bundle]) ->
         {(i, j): BinnedPair(_bins(one), _bins(other)) for i in numbers for j in other["evaluated"].tolist()}
         for other in earlier
     ]
-    for X in _blocks(request):
+    for X in row_batches(request):
         mine = own.strengths(X)
         for rules, compared in zip(others, pairs, strict=True):
             theirs = rules.strengths(X)
@@ -191,7 +197,7 @@ def cells(request: Request) -> str | None:
     least, used, new = request.policy.min_split, _ends(request.answered), _ends(list(asked(request)))
     together = {j: distinct_values(np.concatenate([ends, used.get(j, np.empty(0))])) for j, ends in new.items()}
     counts = {j: np.zeros(len(ends) + 1, dtype=np.int64) for j, ends in together.items()}
-    for X in _blocks(request) if counts else ():
+    for X in row_batches(request) if counts else ():
         for j, ends in together.items():
             counts[j] += cell_counts(X[:, j], ends)
     for j, found in counts.items():
@@ -247,7 +253,7 @@ def once(request: Request) -> str | None:
     return None
 
 
-def _blocks(request: Request) -> Iterator[Array]:
+def row_batches(request: Request) -> Iterator[Array]:
     """The own rows, block by block."""
     for X, _ in request.shard.batches():
         for block in row_blocks(len(X)):

@@ -40,7 +40,8 @@ class Policy(Component):
     max_centers : int, default=64
         Most clusters or rules.
     min_mass : float, default=5
-        Smallest sum of memberships of an owner's rows in a cluster or a fuzzy set, and of firing strengths in a rule.
+        Smallest sum of memberships of an owner's rows in a cluster or a fuzzy set, and of firing strengths in a rule;
+        and fewest rows that any combination of the rules of a fit is about.
     min_label_mass : float, default=0
         Fewest own labels in a rule, or in a fuzzy set of a curve, that labels are summed over, unless there are none;
         and fewest that two such questions differ by. They count by their weights, in units of the largest. With 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dsfr.disclosure.combinations import combinations
 from dsfr.disclosure.function_rules import (
     all_rows,
     bin_edges,
@@ -71,8 +72,8 @@ def _refused(reason: str) -> TaskRules:
 
 
 _CLUSTERS = TaskRules((fuzzifier, centers, all_rows), (cluster_mass, differences))
-_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass, knots, differences, label_mass))
-_FUNCTIONS = TaskRules((effects, centers, rule_mass, sample, once, knots, differences))
+_WEIGHTS = TaskRules((effects, centers, weights, pairs, rule_mass, knots, differences, combinations, label_mass))
+_FUNCTIONS = TaskRules((effects, centers, rule_mass, sample, once, knots, differences, combinations))
 _LEFT_OUT = _refused("it needs leave-one-out errors, for which the pooled system is handed to every owner")
 _DUPLICATES = _refused("it counts single rows that repeat")
 _EXTREMES = _refused("it sends extremes of single rows: declare the ranges of features and target")
@@ -124,7 +125,9 @@ TABLE: dict[str, TaskRules] = {
     "feature_extremes": _EXTREMES,
     "grid_counts": TaskRules((), (grid_cells,)),
     "label_products": _WEIGHTS,
-    "keep_teacher": TaskRules((effects, centers, rule_mass, link, all_rows, once, knots, differences), (columns,)),
+    "keep_teacher": TaskRules(
+        (effects, centers, rule_mass, link, all_rows, once, knots, differences, combinations), (columns,)
+    ),
     "feature_counts": _ANYWHERE,
     "bend_sums": TaskRules((bin_edges,), (bins, cells, differences)),
     "split_sums": TaskRules((ramps, bin_edges), (bins, cells, differences)),

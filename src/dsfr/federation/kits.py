@@ -20,6 +20,8 @@ from dsfr.federation.processes import stop_with_descendants
 from dsfr.storage.lock import FileLock
 
 MODULE = "dsfr.federation.nvflare_components"
+SERVER, OWNER = "nvflare.private.fed.app.server.server_train", "dsfr.federation.owner_daemon"
+"""Programs of daemons."""
 KINDS = {"site": {"type": "client"}, "coordinator": {"type": "server"}, "lead": {"type": "admin", "role": "lead"}}
 """Participants by our name for them."""
 CA, PROFILE = "ca", "project.yaml"
@@ -116,7 +118,12 @@ def join(signed: Path, request_folder: Path, fingerprint: str, kit: Path) -> Non
 
 
 def harden(kit: Path) -> None:
-    """Replace defaults of a kit: own classes only, no code in jobs, no shell, no streamed logs, storage in the kit."""
+    """Replace defaults of a kit: own classes only, no code in jobs, no shell, no streamed logs, storage in the kit.
+
+    Scripts that would start NVFlare's own daemon, and not that of `daemon_command`, are removed.
+    """
+    for path in (kit / "startup").glob("*.sh"):
+        path.unlink()
     for path in [kit, *kit.rglob("*")]:
         path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
     local = kit / "local"
@@ -167,13 +174,11 @@ def _keep_storage_inside(resources: Any, folder: Path) -> None:
 def daemon_command(kit: Path) -> list[str]:
     """The command that runs a kit's server or client in the foreground."""
     is_server = (kit / "startup" / "fed_server.json").is_file()
-    name, module = (
-        ("fed_server.json", "server.server_train") if is_server else ("fed_client.json", "client.client_train")
-    )
+    name, module = ("fed_server.json", SERVER) if is_server else ("fed_client.json", OWNER)
     settings = ["secure_train=true", "config_folder=config"]
     if not is_server:
         settings.append(f"uid={json.loads((kit / 'startup' / name).read_text())['client']['fqsn']}")
-    run = [sys.executable, "-m", f"nvflare.private.fed.app.{module}", "-m", str(kit.resolve()), "-s", name]
+    run = [sys.executable, "-m", module, "-m", str(kit.resolve()), "-s", name]
     return [*run, "--set", *settings]
 
 

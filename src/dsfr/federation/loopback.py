@@ -128,6 +128,7 @@ class Loopback:
             except subprocess.TimeoutExpired:
                 for child in (*descendants(process.pid), process.pid):
                     _signal(child, signal.SIGKILL)
+                process.wait(END_SECONDS)
         self.running = {}
 
     @property

@@ -20,7 +20,7 @@ from dsfr.engines.agent import Agent, lasting
 from dsfr.engines.checkpoint.journal import Journal, Record
 from dsfr.engines.checkpoint.memory import read_memory, write_memory
 from dsfr.federation.check import Expected, check_table
-from dsfr.federation.journal import AuditJournal
+from dsfr.federation.journal import AuditJournal, JournalError
 from dsfr.federation.messages import CHECK, LOAD, SAVE, Message, sealed
 from dsfr.federation.roster import Roster, SiteIdentity
 from dsfr.io.agent_files import read_shard
@@ -110,6 +110,10 @@ class OwnerSite:
         """What the coordinator hears of an error: of the table and files neither names nor values."""
         if isinstance(error, EngineError):
             return error
+        if isinstance(error, JournalError):
+            return EngineError(
+                f"agent {self.name!r}: its journal was changed; `dsfr federation audit` there says where"
+            )
         if isinstance(error, TableError | OSError):
             return EngineError(
                 f"agent {self.name!r}: its table does not fit the plan, or cannot be read. Its journal says why, and "

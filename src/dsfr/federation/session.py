@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
@@ -17,6 +18,10 @@ from dsfr.federation.progress import describe_progress
 from dsfr.federation.roster import Roster
 
 POLL_SECONDS = 0.5
+HEARD_SECONDS = 30.0
+"""Owners are heard every ten seconds; one that was not for so long, while others were, has left."""
+START_SECONDS = 45.0
+"""A job that has not started after this is given up if an owner has left: NVFlare would try for an hour."""
 
 
 class FederatedFitError(RuntimeError):
@@ -74,8 +79,11 @@ def _result_file(kit: Path, job: Job, folder: Path, name: str, show: Callable[[s
     show("connecting to the coordinator")
     session = _open_session(kit)
     try:
+        missing = sorted(set(job.roster.fingerprints) - set(_last_heard(session)))
+        if missing:
+            raise FederatedFitError(_not_there(missing))
         number = session.submit_job(str(folder / "job"))
-        status = _wait(session, number, job.seconds, show)
+        status = _wait(session, number, job, show)
         result = Path(session.download_job_result(number, str(folder / "result")))
     finally:
         session.close()
@@ -87,23 +95,54 @@ def _result_file(kit: Path, job: Job, folder: Path, name: str, show: Callable[[s
     return found
 
 
-def _wait(session: Any, number: str, seconds: float, show: Callable[[str], None]) -> str:
+def _wait(session: Any, number: str, job: Job, show: Callable[[str], None]) -> str:
     """Wait for the end of a job, which does not go on if nobody waits for it; its status."""
+    start = _Start(sorted(job.roster.fingerprints))
 
     def on_poll(session: Any, number: str, meta: Mapping[str, Any]) -> bool:
-        show(_describe(session, number, str(meta.get("status"))))
-        return True
+        status = str(meta.get("status"))
+        show(_describe(session, number, status))
+        return status != "SUBMITTED" or not start.missing(_last_heard(session))
 
     try:
-        code, meta = session.monitor_job_and_return_job_meta(number, seconds, POLL_SECONDS, on_poll)
+        code, meta = session.monitor_job_and_return_job_meta(number, job.seconds, POLL_SECONDS, on_poll)
     except KeyboardInterrupt:
         show("stopping the job")
         session.abort_job(number)
         raise
+    if code.name == "ENDED_BY_CB":
+        session.abort_job(number)
+        raise FederatedFitError(_not_there(start.missing(_last_heard(session))))
     if code.name == "TIMEOUT":
         session.abort_job(number)
-        raise FederatedFitError(f"there is no model after {seconds:g} s (--timeout): the job was stopped")
+        raise FederatedFitError(f"there is no model after {job.seconds:g} s (--timeout): the job was stopped")
     return str((meta or {}).get("status"))
+
+
+class _Start:
+    """Notices owners that are not heard while a job waits for its start; by the coordinator's clock alone."""
+
+    def __init__(self, names: list[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._names, self._clock, self._begun = names, clock, clock()
+        self._first: Mapping[str, float] | None = None
+
+    def missing(self, heard: Mapping[str, float]) -> list[str]:
+        """Owners that were not heard since the first question, once it is long ago."""
+        if self._first is None:
+            self._first = heard
+        if self._clock() - self._begun < START_SECONDS:
+            return []
+        return [name for name in self._names if heard.get(name) == self._first.get(name)]
+
+
+def _last_heard(session: Any) -> dict[str, float]:
+    """When the coordinator last heard the owners that it believes to be connected, by name."""
+    return {str(one.name): float(one.last_connect_time or 0.0) for one in session.get_connected_client_list()}
+
+
+def _not_there(names: list[str]) -> str:
+    verb = "is" if len(names) == 1 else "are"
+    return f"{', '.join(names)} {verb} not connected: run the fit again when everybody is back"
 
 
 def _describe(session: Any, number: str, status: str) -> str:
@@ -118,9 +157,19 @@ def connected_owners(kit: Path) -> list[str]:
     """Names of the owners that are connected to the coordinator."""
     session = _open_session(kit)
     try:
-        return sorted(str(one.name) for one in session.get_connected_client_list())
+        return present(_last_heard(session))
     finally:
         session.close()
+
+
+def present(heard: Mapping[str, float]) -> list[str]:
+    """Owners that were heard when others were: a coordinator lists those that have left for ten minutes.
+
+    >>> present({"b": 1000.0, "a": 1008.0, "c": 940.0})
+    ['a', 'b']
+    """
+    newest = max(heard.values(), default=0.0)
+    return sorted(name for name, last in heard.items() if last >= newest - HEARD_SECONDS)
 
 
 def _open_session(kit: Path) -> Any:

@@ -10,6 +10,7 @@ from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.scaling.affine import Ranges
 from dsfr.io.columns import listed
 from dsfr.model.model import Model
+from dsfr.model.participants import participant_notes
 from dsfr.report.data import ReportData
 
 RARE = 0.01
@@ -27,7 +28,7 @@ Note = dict[str, str]
 
 def notes_of_student(model: Model, domain: Ranges, data: ReportData | None) -> list[Note]:
     """Warnings first, then remarks, on rules over shared terms."""
-    notes = [*map(_remark, model.target_notes()), *_of_data(model, domain, data)]
+    notes = [*map(_remark, _of_training(model)), *_of_data(model, domain, data)]
     return sorted(notes, key=lambda note: note["level"] != "warning")
 
 
@@ -36,7 +37,7 @@ def notes_of(model: Model, data: ReportData | None) -> list[Note]:
     base = model.structure.rules
     rules = [] if base is None else _of_rules(base)
     notes = [
-        *map(_remark, model.target_notes()),
+        *map(_remark, _of_training(model)),
         *rules,
         *_of_ranges(model),
         *_of_data(model, model.structure.domain, data),
@@ -71,6 +72,10 @@ def caveats_of_student(model: Model) -> list[str]:
     if record["is_signal"] and record["price"] > HIGH_PRICE:
         found.append(f"Readability has a price here: {record['price']:.0%} more error than the model behind the rules.")
     return found
+
+
+def _of_training(model: Model) -> list[str]:
+    return [*model.target_notes(), *participant_notes(model.training)]
 
 
 def _warning(text: str) -> Note:

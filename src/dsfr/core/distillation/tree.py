@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -80,6 +80,10 @@ class Leaf:
     """Its possible splits; None before they are evaluated."""
     is_closed: bool = False
     """Whether it is not to be split, because agents do not give its sums."""
+    gains: Mapping[int, float] = field(default_factory=dict)
+    """Largest gain of the cuts of its parent along every feature that was tried."""
+    is_piecewise: bool = False
+    """Whether its sums, or before they are known those of its parent, were given feature by feature."""
 
     def parts(self, feature: int, ramp: Ramp) -> tuple[Bounds, Bounds]:
         """Conditions of the parts below and above a ramp."""
@@ -115,11 +119,15 @@ class Tree:
         """One rule without conditions."""
         return cls((Leaf({}),))
 
-    def with_sums(self, numbers: Sequence[int], sums: Sequence[SplitSums], candidates: Candidates) -> Tree:
+    def with_sums(
+        self, numbers: Sequence[int], sums: Sequence[SplitSums], candidates: Candidates, *, is_piecewise: bool = False
+    ) -> Tree:
         """The same rules, of which some now have sums."""
         leaves = list(self.leaves)
         for number, found in zip(numbers, sums, strict=True):
-            leaves[number] = replace(leaves[number], sums=found, candidates=candidates, cuts=None)
+            leaves[number] = replace(
+                leaves[number], sums=found, candidates=candidates, is_piecewise=is_piecewise, cuts=None
+            )
         return replace(self, leaves=tuple(leaves))
 
     def closed(self, number: int) -> Tree:
@@ -144,7 +152,8 @@ class Tree:
         leaf = self.leaves[split.leaf]
         assert leaf.sums is not None
         line, _ = fit_lines(_matrix(leaf.sums.total), leaf.prior)
-        parts = (Leaf(bounds, None, line, leaf.candidates) for bounds in split.parts)
+        part = Leaf({}, None, line, leaf.candidates, gains=largest_gains(leaf), is_piecewise=leaf.is_piecewise)
+        parts = (replace(part, bounds=bounds) for bounds in split.parts)
         leaves = (*self.leaves[: split.leaf], *parts, *self.leaves[split.leaf + 1 :])
         conditions = tuple(leaf.bounds for leaf in leaves)
         return Tree(leaves, (*self.stages, conditions), (*self.splits, split.leaf))
@@ -201,6 +210,15 @@ def evaluated(leaf: Leaf, growth: Growth) -> Leaf:
     gains = whole - sum(fit_lines(_matrix(part), line)[1] for part in (above, total - above))
     found = (Cut(*cut[1:], gain) for cut, gain in zip(cuts, gains.tolist(), strict=True))
     return replace(leaf, cuts=tuple(found))
+
+
+def largest_gains(leaf: Leaf) -> dict[int, float]:
+    """Largest gain of the cuts of a rule along every feature; cuts between levels count for none."""
+    found: dict[int, float] = {}
+    for cut in leaf.cuts or ():
+        if cut.along is not None:
+            found[cut.along[0]] = max(found.get(cut.along[0], 0.0), cut.gain)
+    return found
 
 
 PartSums = tuple[Array, tuple[Bounds, Bounds], tuple[int, Ramp] | None]

@@ -13,7 +13,7 @@ from dsfr.core.distillation.knots import N_KNOTS
 from dsfr.core.distillation.lines import fit_lines, forward_selection, matrices
 from dsfr.core.distillation.split_sums import Candidates, SplitSums, bin_positions, triangle_products
 from dsfr.core.distillation.student import JointSums
-from dsfr.core.distillation.tree import Growth, Tree
+from dsfr.core.distillation.tree import Growth, Leaf, Tree
 from dsfr.core.features.linguistic import LinguisticRules, line_features
 from dsfr.core.scaling.affine import Ranges
 from dsfr.engines import Engine, RefusedError
@@ -35,6 +35,10 @@ MOST_REFUSALS = 18
 """Refusals after which no agent is asked for the sums of a further rule: an agent ends a fit after 40 of them, and up
 to 21 go to the teacher (one for the last step of each of 12 rule bases, one that ends them, two for each halving
 of 5 rules to 1, and 4 for halvings of 12 curves)."""
+LEAST_PROMISE = 0.02
+"""Part of the largest gain of a rule's parent below which a feature is not asked for alone."""
+MOST_MISSING = 2
+"""Features of which agents give nothing; those of a rule that gained less are then not asked for."""
 BY_SLOPE = 4
 """Of these, features with the largest slopes instead: an interaction need not show as a bend."""
 
@@ -220,6 +224,18 @@ def grow(engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules
     return Grown(tree, columns, asking.joint(tree) if joint is None else joint)
 
 
+def _promising(candidates: Candidates, leaf: Leaf) -> list[Candidates]:
+    """One feature at a time, those first that gained most in the rule that this one is a part of; few gain nothing.
+
+    Refusals are few. Lines of all features are fitted on both sides of a cut, so a product of two features shows as a
+    gain along either of them, before anything is cut.
+    """
+    most = max(leaf.gains.values(), default=0.0)
+    parts = [(leaf.gains.get(int(part.features[0]), most), part) for part in candidates.each()]
+    worth = [(gain, part) for gain, part in parts if gain >= LEAST_PROMISE * most]
+    return [part for _, part in sorted(worth, key=lambda pair: -pair[0])]
+
+
 @dataclass(slots=True)
 class _Asking:
     """What agents are asked for while a tree grows, and how often they have refused."""
@@ -257,18 +273,32 @@ class _Asking:
     def _with_allowed_sums(self, tree: Tree, candidates: Candidates, number: int) -> Tree:
         """The tree with the sums of a rule along the features and between the knots that no agent refuses.
 
-        All at once, and feature by feature if that is refused; closed if nothing is left.
+        All at once, and feature by feature if that is refused, here or for the rule that it is a part of; closed if
+        nothing is left.
         """
-        sums = self._allowed(tree, candidates, number)
+        leaf = tree.leaves[number]
+        sums = None if leaf.is_piecewise else self._allowed(tree, candidates, number)
         if sums is not None:
             return tree.with_sums([number], [sums], candidates)
-        is_single = len(candidates.features) == 1
-        parts = [self._finest(tree, part, number, is_refused=is_single) for part in candidates.each()]
-        found = [part for part in parts if part is not None]
+        found = self._by_feature(tree, candidates, number)
         if not found:
             return tree.closed(number)
         left = Candidates.joined([part for part, _ in found])
-        return tree.with_sums([number], [SplitSums.joined([sums for _, sums in found])], left)
+        joined = SplitSums.joined([sums for _, sums in found])
+        return tree.with_sums([number], [joined], left, is_piecewise=True)
+
+    def _by_feature(self, tree: Tree, candidates: Candidates, number: int) -> list[tuple[Candidates, SplitSums]]:
+        """Knots and sums of every feature that agents give anything of, ascending."""
+        leaf, found, n_missing = tree.leaves[number], [], 0
+        is_refused = not leaf.is_piecewise and len(candidates.features) == 1
+        for one in _promising(candidates, leaf):
+            part = self._finest(tree, one, number, is_refused=is_refused)
+            if part is not None:
+                found.append(part)
+            n_missing += part is None
+            if leaf.gains and n_missing >= MOST_MISSING:
+                break
+        return sorted(found, key=lambda part: int(part[0].features[0]))
 
     def _finest(
         self, tree: Tree, part: Candidates, number: int, *, is_refused: bool
