@@ -62,7 +62,7 @@ def main() -> None:
     told = parser.parse_args()
     source = describe_source()
     print(f"dsfr {source['version']}, commit {source['git']}, seed {told.seed}, factor {told.factor:g} on cases of CI")
-    folder = KEPT / f"{digest_of_code()}-seed-{told.seed}-factor-{told.factor:g}"
+    folder = KEPT / f"seed-{told.seed}-factor-{told.factor:g}"
     if told.anew:
         shutil.rmtree(folder, ignore_errors=True)
     promises = run_all(sorted((ROOT / "tests" / "faults").glob("test_*.py")), folder, told)
@@ -73,11 +73,12 @@ def main() -> None:
     raise SystemExit(MISSED if failed else 0)
 
 
-def digest_of_code() -> str:
-    """Changes with every change of the package or its tests, committed or not."""
+def digest_of(path: Path) -> str:
+    """Changes with every change of the package, of a file of tests, or of what tests share, committed or not."""
     digest = blake2b(digest_size=6)
-    for path in sorted(path for part in ("src", "tests") for path in (ROOT / part).rglob("*.py")):
-        digest.update(path.read_bytes())
+    shared = (found for found in (ROOT / "tests").rglob("*.py") if not found.name.startswith("test_"))
+    for found in sorted([path, *shared, *(ROOT / "src").rglob("*.py")]):
+        digest.update(found.read_bytes())
     return digest.hexdigest()
 
 
@@ -90,7 +91,7 @@ def run_all(files: Iterable[Path], folder: Path, told: argparse.Namespace) -> li
 
 def run_file(path: Path, folder: Path, factor: float, seed: int) -> Promise:
     """The promise of one file of tests, from its kept report or by running it."""
-    kept, report = folder / f"{path.stem}.xml", folder / f"{path.stem}.partial.xml"
+    kept, report = folder / f"{path.stem}-{digest_of(path)}.xml", folder / f"{path.stem}.partial.xml"
     start = time.perf_counter()
     if not kept.exists():
         # One thread of BLAS: more of them wait for each other where files share cores. Tests of threads set their own.

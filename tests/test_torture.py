@@ -79,13 +79,18 @@ def test_a_file_that_hangs_is_a_failure(files, tmp_path, monkeypatch):
     assert hung.failed == 1
 
 
-def test_any_change_of_code_is_other_code(files):
-    files(toy=TOY)
-    before = torture.digest_of_code()
-    files(toy=TOY)
-    assert torture.digest_of_code() == before
-    files(toy=BROKEN)
-    assert torture.digest_of_code() != before
+def test_a_change_of_a_file_or_of_what_all_share_is_other_code(files, tmp_path):
+    toy, other = files(toy=TOY, unlike=BROKEN)
+    before = torture.digest_of(toy), torture.digest_of(other)
+    files(unlike=TOY)
+    assert torture.digest_of(toy) == before[0]
+    assert torture.digest_of(other) != before[1]
+    (tmp_path / "tests" / "faults" / "cases.py").write_text("N = 1")
+    shared = torture.digest_of(toy)
+    assert shared != before[0]
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "code.py").write_text("N = 1")
+    assert torture.digest_of(toy) != shared
 
 
 def test_every_promise_of_the_page_names_its_tests_and_every_file_of_tests_has_one():
