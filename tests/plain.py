@@ -90,11 +90,12 @@ def labeled_rows(shard):
 
 
 def gap_rows(shard, ranges, basis, told, repeat=0):
-    """Interpolation gaps of one agent, one row per pair."""
+    """Interpolation gaps of one agent, one row per pair; of fewer pairs than rows, as long as those of as many."""
     U = scaled(shard, ranges)[~labeled_rows(shard)]
     drawn = min(len(U), told.penalty.most_pairs) if told.penalty.n_pairs is None else told.penalty.n_pairs
     pairs = Pairs.draw(len(U), drawn, told.penalty.mix_concentration, shard.rng(told.seed, Purpose.PAIRS, repeat))
-    return interpolation_gap(U[pairs.first], U[pairs.second], pairs.mix, basis)
+    length = np.sqrt(len(U) / drawn) if told.penalty.n_pairs is None and len(U) > drawn else 1.0
+    return length * interpolation_gap(U[pairs.first], U[pairs.second], pairs.mix, basis)
 
 
 def local_system(shard, ranges, basis, target, told, repeat=0):

@@ -300,10 +300,11 @@ def test_a_sample_of_few_rows_is_refused():
         engine.sum("compare", {**asked, "sample": scalar(0.02)})
 
 
-def test_few_pairs_are_refused():
+@pytest.mark.parametrize("n_pairs", [2, -1])
+def test_few_pairs_are_refused(n_pairs):
     X, y = table(240, 60)
     engine = open_engine(shards_of(X, y, 3), Policy())
-    few = {"n_pairs": np.asarray(2), "most_pairs": np.asarray(2), "mix_concentration": scalar(0.75)}
+    few = {"n_pairs": np.asarray(n_pairs), "most_pairs": np.asarray(2), "mix_concentration": scalar(0.75)}
     with pytest.raises(PolicyError, match="'pairs': 2 pairs of unlabelled rows for 6 weights, and at least 18"):
         engine.sum("statistics", {**questions(rules_of(2)), **few})
 

@@ -24,3 +24,11 @@ def test_owners_that_are_not_heard_while_a_job_waits_are_missing(seconds, expect
     assert start.missing({"a": 5.0, "b": 7.0}) == []
     now[0] += seconds
     assert start.missing({"a": 15.0, "b": 7.0}) == expected
+    assert start.found == expected
+
+
+def test_a_late_first_look_finds_nobody_missing():
+    now = [100.0]
+    start = _Start(["a"], clock=lambda: now[0])
+    now[0] += 2.0 * START_SECONDS
+    assert start.missing({"a": 5.0}) == []

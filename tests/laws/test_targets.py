@@ -10,6 +10,8 @@ from dsfr import AutoSFRRegressor, Ensemble, RuleRegressor
 from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, rounded_hold
 from dsfr.export import to_onnx
 from dsfr.export.fml import to_fml
+from dsfr.report.data import ReportData
+from dsfr.report.notes import notes_of, notes_of_student
 from dsfr.training.changed_rows import LogRows
 from dsfr.training.rows import ArrayRows
 from tests import card_reader
@@ -314,7 +316,11 @@ def test_a_mistaken_label_does_not_count_as_it_is(seed, times, copies):
     assert dsfr.nrmse(y[60:], model.predict(X[60:])) < 1.0
 
 
-def test_a_line_is_followed_beyond_all_rows_by_their_range_at_most():
+def report_notes(model, data):
+    return notes_of_student(model, model.predictor.domain, data) if model.is_student else notes_of(model, data)
+
+
+def test_a_line_is_followed_beyond_all_rows_by_their_range_at_most(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 1.0, (200, 2))
     hidden = np.where(np.arange(200) < 50, 3.0 * X[:, 0] + X[:, 1], np.nan)
@@ -325,3 +331,9 @@ def test_a_line_is_followed_beyond_all_rows_by_their_range_at_most():
     assert nearer_to_2 == pytest.approx(6.2, abs=0.02)
     assert far == farther == pytest.approx(6.5, abs=0.1)
     assert not model.in_domain(beyond).any()
+    for shown in (model, RuleRegressor(random_state=0, teacher=AutoSFRRegressor(ensemble=QUICK)).fit(X, hidden)):
+        grid, _ = shown.model_.partial_dependence(0)
+        assert -0.11 <= grid[0] < grid[-1] <= 1.11  # what is shown spans the rows
+        data = ReportData(np.array([[1.6, 0.5]]), None)
+        assert any("extrapolates, up to its limits" in note["text"] for note in report_notes(shown.model_, data))
+        assert dsfr.load(shown.save(tmp_path / "m.dsfr")).predictor.domain.high[0] <= 1.11

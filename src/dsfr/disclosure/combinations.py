@@ -27,12 +27,12 @@ def combinations(request: Request) -> str | None:
     if not new or least <= 0.0:
         return None
     earlier = [one for one in request.answered if has_centers(one, is_cluster=False)]
-    found = 1.0 / largest_leverage([weights_of(one) for one in (*earlier, *new)], lambda: row_batches(request))
-    if found >= least:
+    leverage = largest_leverage([weights_of(one) for one in (*earlier, *new)], lambda: row_batches(request))
+    if leverage * least <= 1.0:
         return None
     return (
-        f"rules of which a combination, with those of earlier questions of this fit, is about {int(found)} of the own "
-        f"rows, and min_mass is {least:g}. Take fewer rules, or the same again"
+        "rules of which a combination, with those of earlier questions of this fit, is about "
+        f"{int(1.0 / leverage)} of the own rows, and min_mass is {least:g}. Take fewer rules, or the same again"
     )
 
 
@@ -43,6 +43,8 @@ def largest_leverage(columns: Sequence[Weights], blocks: Callable[[], Iterable[A
         block = np.hstack([weights(X) for weights in columns])
         below = np.vstack([triangle, block]) if triangle.size else block
         triangle = np.asarray(np.linalg.qr(below, mode="r"), dtype=np.float64)
+    if not triangle.size:
+        return 0.0
     if not np.isfinite(triangle).all():
         return 1.0
     _, sizes, directions = np.linalg.svd(triangle)

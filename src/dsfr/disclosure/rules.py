@@ -80,14 +80,25 @@ def terms(request: Request) -> str | None:
 
 def pairs(request: Request) -> str | None:
     """Pairs of unlabelled rows that a penalty is made of are not few against weights."""
-    asked = int(request.broadcast.get("n_pairs", np.asarray(AS_MANY_AS_ROWS)))
+    asked = _pairs_asked(request)
     n_weights = max(
         (len(rules.centers) * (request.shard.n_features + 1) for rules in _rule_bases(request.broadcast)), default=0
     )
     least = int(np.ceil(n_weights / request.policy.max_weights_per_label))
-    if asked == AS_MANY_AS_ROWS or asked >= least:
+    if asked is None or asked >= least:
         return None
     return f"{asked} pairs of unlabelled rows for {n_weights} weights, and at least {least} are needed"
+
+
+def _pairs_asked(request: Request) -> int | None:
+    """Pairs at most; None if there are none, or no fewer than unlabelled rows."""
+    if "n_pairs" not in request.broadcast:
+        return None
+    asked = int(request.broadcast["n_pairs"])
+    if asked != AS_MANY_AS_ROWS:
+        return asked
+    most = int(request.broadcast["most_pairs"])
+    return most if most < request.shard.n_samples - request.shard.n_labeled else None
 
 
 def cluster_mass(request: Request) -> str | None:

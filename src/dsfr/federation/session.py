@@ -102,7 +102,9 @@ def _wait(session: Any, number: str, job: Job, show: Callable[[str], None]) -> s
     def on_poll(session: Any, number: str, meta: Mapping[str, Any]) -> bool:
         status = str(meta.get("status"))
         show(_describe(session, number, status))
-        return status != "SUBMITTED" or not start.missing(_last_heard(session))
+        with suppress(Exception):  # the coordinator may not answer once, and NVFlare raises many kinds of errors
+            return status != "SUBMITTED" or not start.missing(_last_heard(session))
+        return True
 
     try:
         code, meta = session.monitor_job_and_return_job_meta(number, job.seconds, POLL_SECONDS, on_poll)
@@ -112,7 +114,7 @@ def _wait(session: Any, number: str, job: Job, show: Callable[[str], None]) -> s
         raise
     if code.name == "ENDED_BY_CB":
         session.abort_job(number)
-        raise FederatedFitError(_not_there(start.missing(_last_heard(session))))
+        raise FederatedFitError(_not_there(start.found))
     if code.name == "TIMEOUT":
         session.abort_job(number)
         raise FederatedFitError(f"there is no model after {job.seconds:g} s (--timeout): the job was stopped")
@@ -123,16 +125,19 @@ class _Start:
     """Notices owners that are not heard while a job waits for its start; by the coordinator's clock alone."""
 
     def __init__(self, names: list[str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._names, self._clock, self._begun = names, clock, clock()
-        self._first: Mapping[str, float] | None = None
+        self._names, self._clock = names, clock
+        self._first: tuple[float, Mapping[str, float]] | None = None
+        self.found: list[str] = []
+        """Owners that were missing when they were last looked for."""
 
     def missing(self, heard: Mapping[str, float]) -> list[str]:
         """Owners that were not heard since the first question, once it is long ago."""
         if self._first is None:
-            self._first = heard
-        if self._clock() - self._begun < START_SECONDS:
-            return []
-        return [name for name in self._names if heard.get(name) == self._first.get(name)]
+            self._first = self._clock(), heard
+        begun, first = self._first
+        is_late = self._clock() - begun >= START_SECONDS
+        self.found = [name for name in self._names if is_late and heard.get(name) == first.get(name)]
+        return self.found
 
 
 def _last_heard(session: Any) -> dict[str, float]:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,9 @@ def _to_arrays(mixture: Mixture) -> Bundle:
             arrays["score_rules"] = mixture.scores.rule_deviations
     if mixture.density is not None:
         arrays |= {f"density_{name}": array for name, array in mixture.density.arrays().items()}
-    if mixture.domain is not None:
-        arrays |= {"domain_low": mixture.domain.low, "domain_high": mixture.domain.high}
+    seen = mixture.members[0].predictor.seen
+    if seen is not None:
+        arrays |= {"domain_low": seen.low, "domain_high": seen.high}
     if not mixture.link.is_identity:
         link = mixture.link
         numbers = [float(link.is_log), link.factor, link.low, link.high, link.floor, link.ceiling]
@@ -147,13 +149,13 @@ def _to_mixture(arrays: Bundle, n_features: int) -> Mixture:
         raise ModelFileError(WRONG_ARRAYS)
     scores = _to_scores(_take_prefixed(arrays, "score_"))
     density = _to_density(_take_prefixed(arrays, "density_"), n_features)
-    domain = _to_domain(_take_prefixed(arrays, "domain_"), n_features)
+    seen = _to_seen(_take_prefixed(arrays, "domain_"), n_features)
     link = _to_link(arrays.pop("target_link", None))
     parts = [_take_prefixed(arrays, f"member{number}_") for number in range(len(shares))]
     if arrays:
         raise ModelFileError(WRONG_ARRAYS)
-    members = (_to_member(part, share, n_features) for part, share in zip(parts, shares.tolist(), strict=True))
-    return Mixture(tuple(members), scores, link, density, domain)
+    members = (_to_member(part, share, n_features, seen) for part, share in zip(parts, shares.tolist(), strict=True))
+    return Mixture(tuple(members), scores, link, density)
 
 
 def _to_link(numbers: npt.NDArray[Any] | None) -> Link:
@@ -201,7 +203,7 @@ def _to_density(arrays: Bundle, n_features: int) -> RowDensity | None:
     return RowDensity.of_arrays(arrays)
 
 
-def _to_domain(arrays: Bundle, n_features: int) -> Ranges | None:
+def _to_seen(arrays: Bundle, n_features: int) -> Ranges | None:
     if not arrays:
         return None
     if {name: array.shape for name, array in arrays.items()} != dict.fromkeys(("low", "high"), (n_features,)):
@@ -209,9 +211,9 @@ def _to_domain(arrays: Bundle, n_features: int) -> Ranges | None:
     return Ranges(**arrays)
 
 
-def _to_member(arrays: Bundle, share: float, n_features: int) -> Member:
+def _to_member(arrays: Bundle, share: float, n_features: int, seen: Ranges | None) -> Member:
     factor, noise = arrays.pop("factor", None), arrays.pop("noise", None)
-    predictor = _to_predictor(arrays, n_features)
+    predictor = replace(_to_predictor(arrays, n_features), seen=seen)
     if factor is None and noise is None:
         return Member(predictor, share)
     p = len(predictor.weights)

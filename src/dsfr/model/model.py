@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card
 from dsfr.core.explain.html import rules_html, shortened
-from dsfr.core.explain.rule_base import RuleBase, domain_of
+from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.explain.structure import Structure
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.features.wavelets import Wavelets
@@ -247,13 +247,13 @@ class Model:
         return importances(self.mixture, self._rows_or_drawn(X))
 
     def partial_dependence(self, feature: str | int, X: Any = None, *, n_points: int = 50) -> tuple[Array, Array]:
-        """Values of a feature between its limits, and the mean prediction over rows whose feature is held there.
+        """Values of a feature where rows are, and the mean prediction over rows whose feature is held there.
 
         Over the rows ``X``, or over rows drawn from the model, as in `importances`.
         """
         rows = self._rows_or_drawn(X)
         j = self.feature_names.index(feature) if isinstance(feature, str) else int(feature)
-        domain = domain_of(self.predictor)
+        domain = self.predictor.domain
         grid = np.linspace(domain.low[j], domain.high[j], n_points)
         return grid, partial_dependence(self.mixture, rows, j, grid)
 

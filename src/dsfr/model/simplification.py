@@ -78,7 +78,7 @@ def _simpler(model: Model, X: Array, similarity: float, min_strength: float) -> 
     if all(after is before for after, before in zip(members, model.members, strict=True)):
         return model
     simpler = tuple(replace(member, posterior=None) for member in members)
-    mixture = Mixture(simpler, link=model.mixture.link, density=model.mixture.density, domain=model.mixture.domain)
+    mixture = Mixture(simpler, link=model.mixture.link, density=model.mixture.density)
     return replace(model, mixture=mixture, training=_without_agreement(model.training, members))
 
 

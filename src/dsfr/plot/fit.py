@@ -94,11 +94,10 @@ def _rows(model: Model, X: Any, at: Any) -> Array:
 
 def _ends(model: Model, j: int) -> tuple[float, float]:
     """Lowest and highest value of a feature that the model follows."""
-    limits = model.predictor.limits
-    if model.is_student and limits is None:  # the file of another program: what the words span
+    domain = model.predictor.domain if model.is_student else model.structure.domain
+    if model.is_student and model.predictor.limits is None:  # the file of another program: what the words span
         ends = [end for ramp in student_card(model).rules.ramps_of(j) for end in ramp] or [0.0, 1.0]
         return min(ends) - np.ptp(ends), max(ends) + np.ptp(ends)
-    domain = limits if model.is_student and limits is not None else model.structure.domain
     return float(domain.low[j]), float(domain.high[j])
 
 

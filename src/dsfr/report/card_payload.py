@@ -97,7 +97,7 @@ def _shared(card: Card) -> Payload | None:
 def _domain(card: Card, typical: Array, data: ReportData | None) -> Ranges:
     """Limits of the model or, where it has none, the range of data, ramps and the typical row."""
     if card.predictor.limits is not None:
-        return card.predictor.limits
+        return card.predictor.domain
     rows = typical[None] if data is None else np.append(data.X, typical[None], axis=0)
     low, high = rows.min(axis=0), rows.max(axis=0)
     for j in range(len(typical)):

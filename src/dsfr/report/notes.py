@@ -128,6 +128,8 @@ def _of_columns(model: Model, ranges: Ranges, data: ReportData) -> Iterator[Note
         n_outside = int(outside.any(axis=1).sum())
         if model.predictor.limits is None:
             where = f"outside the ranges of training, in {named}: there the model extrapolates."
+        elif model.predictor.seen is not None:
+            where = f"beyond the training rows, in {named}: there the model extrapolates, up to its limits."
         else:
             where = f"beyond the model's limits, in {named}: they are clipped to the limits."
         yield _warning(f"{n_outside} of {len(data.X)} rows lie {where}")

@@ -273,7 +273,7 @@ class Card:
 
     def distinguishability(self) -> float:
         """1 minus the largest Jaccard similarity of two adjacent terms of a feature over its range; 1 without words."""
-        limits = self.predictor.limits
+        limits = None if self.predictor.limits is None else self.predictor.domain
         similarities = [0.0]
         for j in np.unique(self.rules.ramp_features).astype(int).tolist():
             ramps = np.array(self.rules.ramps_of(j))

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
-from dsfr.core.explain.rule_base import N_SYNTHETIC, domain_of, scaled_rows
+from dsfr.core.explain.rule_base import N_SYNTHETIC, scaled_rows
 from dsfr.core.features.effects import FARTHEST, Effects, products_of
 from dsfr.core.features.expectation import expected_terms
 from dsfr.core.prediction.mixture import Member
@@ -60,14 +60,14 @@ class EffectBase:
         """The middle knot of every feature, nearly its median; (d,)."""
         first = self.members[0].predictor
         knots = _data_knots(self.members[0])
-        clipped: Array = domain_of(first).clip(knots[len(knots) // 2])
+        clipped: Array = first.domain.clip(knots[len(knots) // 2])
         return clipped
 
     def synthetic_rows(self) -> Array:
         """Rows of knots drawn for each feature alone, clipped to the domain; the same model gives the same rows."""
         first = self.members[0].predictor
         rows = first.basis.typical_rows(N_SYNTHETIC, None, np.random.default_rng(0))
-        return domain_of(first).clip(first.ranges.midpoints + first.ranges.half_widths * rows)
+        return first.domain.clip(first.ranges.midpoints + first.ranges.half_widths * rows)
 
     def terms(self, X: Array, deviations: Array | None = None) -> list[Array]:
         """Terms of every member on rows, expected ones with deviations of their values; each of shape (n, d, 1 + r)."""
@@ -114,7 +114,7 @@ class EffectBase:
         return [(grid, values[: len(grid), j]) for j, grid in enumerate(grids)]
 
     def _grid(self, j: int) -> Array:
-        domain = domain_of(self.members[0].predictor)
+        domain = self.members[0].predictor.domain
         low, high = domain.low[j], domain.high[j]
         places = [np.array([low, high])]
         for member in self.members:

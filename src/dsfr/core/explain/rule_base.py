@@ -95,7 +95,7 @@ class RuleBase:
     @property
     def domain(self) -> Ranges:
         """Domain of the features: the limits to which the model clips, or else the ranges of the training rows."""
-        return domain_of(self.members[0].predictor)
+        return self.members[0].predictor.domain
 
     def strengths(self, X: Array) -> Array:
         """Firing strengths times member shares; shape (n, k), rows sum to `share`."""
@@ -128,11 +128,6 @@ class RuleBase:
 
 
 _ARRAYS = ("centers", "widths", "deviations", "intercepts", "slopes")
-
-
-def domain_of(predictor: Predictor) -> Ranges:
-    """The limits to which a predictor clips, or else its ranges."""
-    return predictor.ranges if predictor.limits is None else predictor.limits
 
 
 def scaled_rows(X: Array, predictor: Predictor) -> Array:

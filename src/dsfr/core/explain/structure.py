@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dsfr.core.arrays import Array
 from dsfr.core.explain.effects import EffectBase
-from dsfr.core.explain.rule_base import RuleBase, domain_of
+from dsfr.core.explain.rule_base import RuleBase
 from dsfr.core.prediction.mixture import Member
 from dsfr.core.scaling.affine import Ranges
 
@@ -34,8 +34,8 @@ class Structure:
 
     @property
     def domain(self) -> Ranges:
-        """Domain of the features: the limits to which the model clips, or else the ranges of the training rows."""
-        return domain_of(self._main.members[0].predictor)
+        """Domain of the features, see `Predictor.domain`."""
+        return self._main.members[0].predictor.domain
 
     @property
     def typical_row(self) -> Array:

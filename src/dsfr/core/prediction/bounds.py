@@ -61,14 +61,22 @@ def check_predictor(predictor: Predictor) -> None:
         Naming what is wrong.
     """
     places, divisors = predictor.basis.locations, predictor.basis.scales
-    shares, ranges, limits = predictor.shares, predictor.ranges, predictor.limits
+    shares, ranges, limits, domain = predictor.shares, predictor.ranges, predictor.limits, predictor.domain
     if not ((divisors > 0).all() and predictor.target_scale > 0 and (shares >= 0).all() and _in_order(ranges)):
         raise ValueError("its widths, scales, shares or ranges are not positive")
     if len(shares) and not (shares.max() <= 1.0 and MIN_SHARE <= shares.sum() <= 1.0 + MIN_SHARE):
         raise ValueError("its rules' shares do not add up to a part of the rows")
     if limits is not None and not _in_order(limits):
         raise ValueError("its limits are not in order")
-    units = [np.array([predictor.target_mean, predictor.target_scale]), ranges.low, ranges.high]
+    if not _in_order(domain):
+        raise ValueError("its domain is not in order")
+    units = [
+        np.array([predictor.target_mean, predictor.target_scale]),
+        ranges.low,
+        ranges.high,
+        domain.low,
+        domain.high,
+    ]
     units += [] if limits is None else [limits.low, limits.high]
     fits = all(_at_most(array, MAX_UNIT) for array in units) and _weights_fit(predictor)
     if not (
@@ -121,8 +129,6 @@ def check_mixture(mixture: Mixture) -> None:
         _check_rule_deviations(mixture.scores.rule_deviations, mixture)
     if mixture.density is not None:
         _check_density(mixture.density)
-    if mixture.domain is not None:
-        _check_domain(mixture.domain)
     _check_link(mixture.link)
 
 
@@ -165,13 +171,6 @@ def _check_rule_deviations(by_rule: Array | None, mixture: Mixture) -> None:
         raise ValueError("it has deviations of short rules, and is none")
     if by_rule.shape != (first.basis.n_rules,) or not ((by_rule >= 0.0).all() and _at_most(by_rule, MAX_ERROR)):
         raise ValueError("its deviations are not those of its rules")
-
-
-def _check_domain(domain: Ranges) -> None:
-    if not _in_order(domain):
-        raise ValueError("its domain is not in order")
-    if not (_at_most(domain.low, MAX_UNIT) and _at_most(domain.high, MAX_UNIT)):
-        raise ValueError(TOO_LARGE)
 
 
 def _check_density(density: RowDensity) -> None:

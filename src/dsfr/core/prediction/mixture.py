@@ -20,7 +20,6 @@ from dsfr.core.prediction.posterior import Posterior
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.prediction.rule_deviations import row_deviations
 from dsfr.core.prediction.scores import Scores
-from dsfr.core.scaling.affine import Ranges
 from dsfr.core.threads import each_chunk
 
 WITHOUT_DENSITY = (
@@ -70,8 +69,6 @@ class Mixture:
     """From the average of the members to the target."""
     density: RowDensity | None = None
     """Distribution of the rows, by which missing and noisy values are completed."""
-    domain: Ranges | None = None
-    """Where the training rows are, if the limits of the members go on beyond."""
     categories: Categories = ()
     """Features that indicate the levels of one category each: a missing level is one of them, and nothing between."""
 
@@ -128,10 +125,9 @@ class Mixture:
     def in_domain(self, X: Array) -> npt.NDArray[np.bool_]:
         """Whether every known value of a row lies where the model has seen data; (n,).
 
-        That is within its domain, or else within its limits, or within the range of the training rows.
+        See `Predictor.domain`; all members have the same.
         """
-        first = self.strongest
-        domain = self.domain or first.limits or first.ranges
+        domain = self.strongest.domain
         inside: npt.NDArray[np.bool_] = np.all(~((domain.low > X) | (domain.high < X)), axis=1)
         return inside
 

@@ -28,6 +28,13 @@ class Predictor:
     """Each rule's share of the training rows (its cluster's mass over all mass); empty for wavelets."""
     limits: Ranges | None = None
     """Features are clipped to these before scaling; None: no clipping."""
+    seen: Ranges | None = None
+    """Where the training rows are, if the limits go on beyond."""
+
+    @property
+    def domain(self) -> Ranges:
+        """Where the training rows are and features are followed; what is shown of the model spans it."""
+        return self.seen or self.limits or self.ranges
 
     @property
     def n_features(self) -> int:

@@ -20,6 +20,8 @@ MIN_HALF_WIDTH = 1e-100
 """Shorter ranges count as constant columns: slopes of targets of size `MAX_VALUE` stay finite."""
 MAX_SCALED = 1e100
 """Bound of scaled values, so that what is computed from them stays finite."""
+ROUNDING = 1e-14
+"""Part of the mean square of values below which their variance is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Ranges:
     def widened(self, share: float) -> Ranges:
         """Ranges that go on at both ends by a share of their length, as far as floats do."""
         largest = LARGEST_FLOAT / 2.0
-        more = np.minimum(self.half_widths, largest / (2.0 * share)) * 2.0 * share
+        more = np.minimum(self.half_widths, largest / max(2.0 * share, 1.0)) * (2.0 * share)
         return Ranges(np.maximum(self.low, -largest) - more, np.minimum(self.high, largest) + more)
 
     def __or__(self, other: Ranges) -> Ranges:
@@ -139,7 +141,7 @@ class Moments:
     @property
     def varies(self) -> bool:
         """Whether the values differ."""
-        return self._variance > 0.0
+        return self._variance > ROUNDING * self.square / max(self.n, 1.0)
 
     @property
     def deviation(self) -> float:

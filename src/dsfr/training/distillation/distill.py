@@ -272,7 +272,7 @@ def _finished(
     """The student with its measures and the scores of its intervals."""
     found = measure(lesson.engine, predictor, lesson.target, lesson.units.ranges)
     scores = _scores(lesson, predictor, found, training, is_signal=is_signal)
-    shown = replace(predictor, shares=found.shares)
+    shown = replace(predictor, shares=found.shares, seen=_seen(predictor.limits, training.predictor.domain))
     scale, alone = lesson.units.target_scale, found.strongest_distance
     record = {
         "is_signal": is_signal,
@@ -291,8 +291,14 @@ def _finished(
         "binary": list(binary),
     }
     link = rounded_hold(training.mixture.link) if is_signal else Link()
-    taught = training.mixture
-    return Student(Mixture((Member(shown, 1.0),), scores, link, taught.density, taught.domain), record)
+    return Student(Mixture((Member(shown, 1.0),), scores, link, training.mixture.density), record)
+
+
+def _seen(limits: Ranges | None, domain: Ranges) -> Ranges:
+    """The domain of the teacher, as far as the student follows features."""
+    if limits is None:
+        return domain
+    return Ranges(np.maximum(limits.low, domain.low), np.minimum(limits.high, domain.high))
 
 
 def _scores(

@@ -144,8 +144,9 @@ def calibrate(
     scores = in_units(counted_scores(engine, largest), deviation)
     scores = replace(scores, thresholds=weighed.optimism * scores.thresholds).cautious(deviation)
     reach = reach_of(weighed.typical_error(scores, deviation), deviation, is_log=is_log)
-    followed = replace(population, limits=population.followed(reach))
-    return Mixture(tuple(_members(bases, followed, shares, sure=True)), scores, domain=population.seen(reach))
+    members = _members(bases, replace(population, limits=population.followed(reach)), shares, sure=True)
+    seen = population.seen(reach)
+    return Mixture(tuple(replace(one, predictor=replace(one.predictor, seen=seen)) for one in members), scores)
 
 
 def _members(bases: Sequence[Base], population: Population, shares: Array, *, sure: bool) -> Iterator[Member]:

@@ -110,8 +110,8 @@ class Population:
         return self._wider_limits(reach, min(UNSEEN * reach, MOST_UNSEEN))
 
     def seen(self, reach: float) -> Ranges | None:
-        """The part of `followed` limits where rows are."""
-        return self._wider_limits(reach, UNSEEN)
+        """The part of `followed` limits where rows are; None: all of them."""
+        return self._wider_limits(reach, UNSEEN) if reach > 1.0 else None
 
     def _wider_limits(self, reach: float, unseen: float) -> Ranges | None:
         if self.limits is None or self.row_ranges is None or reach <= 1.0:
