@@ -47,9 +47,17 @@ NAMES = (
     "policies",
     "torture",
 )
-SUMMARIES = ("accuracy_design", "accuracy_judged", "readable_design", "readable_judged", "trade_off", "package")
+SUMMARIES = (
+    "accuracy_design",
+    "accuracy_judged",
+    "readable_design",
+    "readable_judged",
+    "trade_off",
+    "conformal",
+    "package",
+)
 """Written from the scores of the benchmark of accuracy: `readable_*` with `python -m benchmarks.readable`, and by
-`python -m benchmarks.trade_off`; `package` by ``make package``."""
+`python -m benchmarks.trade_off` and `benchmarks.conformal`; `package` by ``make package``."""
 TABLE = "docs/reproduction/summary.md"
 """Written by ``make reproduce``."""
 
