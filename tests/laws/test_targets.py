@@ -336,4 +336,6 @@ def test_a_line_is_followed_beyond_all_rows_by_their_range_at_most(tmp_path):
         assert -0.11 <= grid[0] < grid[-1] <= 1.11  # what is shown spans the rows
         data = ReportData(np.array([[1.6, 0.5]]), None)
         assert any("extrapolates, up to its limits" in note["text"] for note in report_notes(shown.model_, data))
+        clipped = report_notes(shown.model_, ReportData(np.array([[9.0, 0.5]]), None))
+        assert any("clipped to the limits" in note["text"] for note in clipped)
         assert dsfr.load(shown.save(tmp_path / "m.dsfr")).predictor.domain.high[0] <= 1.11

@@ -70,7 +70,7 @@ class Predictions:
         return self.model_.interval(X if is_scan(X) else self._rows(X), coverage, X_std)
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Whether each row lies where the model has seen data; beyond, predictions are held, sooner or later."""
+        """Whether each row lies where the model has seen data; beyond the model's limits, features are clipped."""
         check_is_fitted(self, "model_")
         return self.model_.in_domain(self._rows(X))
 

@@ -136,7 +136,7 @@ class Model:
         return Interval(*self.mixture.interval(rows, coverage, as_noise(X_std, rows, self.feature_names)))
 
     def in_domain(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Whether each row lies where the model has seen data; beyond, predictions are held, sooner or later.
+        """Whether each row lies where the model has seen data; beyond the model's limits, features are clipped.
 
         A row is in the domain if every known value lies where training rows are and the model follows its feature.
         """

@@ -126,9 +126,10 @@ def _of_columns(model: Model, ranges: Ranges, data: ReportData) -> Iterator[Note
         counts = sorted(zip(outside.sum(axis=0).tolist(), model.feature_names, strict=True), reverse=True)
         named = listed([f"{name} ({count})" for count, name in counts if count], most=MOST_NAMED)
         n_outside = int(outside.any(axis=1).sum())
-        if model.predictor.limits is None:
+        limits = model.predictor.limits
+        if limits is None:
             where = f"outside the ranges of training, in {named}: there the model extrapolates."
-        elif model.predictor.seen is not None:
+        elif (outside & (rows >= limits.low) & (rows <= limits.high)).any():
             where = f"beyond the training rows, in {named}: there the model extrapolates, up to its limits."
         else:
             where = f"beyond the model's limits, in {named}: they are clipped to the limits."
