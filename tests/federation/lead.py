@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-JOB_SECONDS = 100.0
+JOB_SECONDS, CONNECT_SECONDS = 100.0, 60.0
 
 
 def answers(sites, kit, *, commands=(), jobs=()):
@@ -30,7 +30,7 @@ def main() -> None:
     from dsfr.federation.session import user_of
 
     kit, asked = Path(sys.argv[1]), json.load(sys.stdin)
-    session = new_secure_session(user_of(kit), str(kit.resolve()))
+    session = new_secure_session(user_of(kit), str(kit.resolve()), timeout=CONNECT_SECONDS)
     try:
         said = [told(session, command) for command in asked["commands"]]
         ended = [status(session, files) for files in asked["jobs"]]

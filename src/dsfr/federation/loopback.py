@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -22,6 +23,9 @@ COORDINATOR, LEAD = "localhost", "lead@trial.org"
 STARTED = {True: "Server started", False: "Successfully registered client"}
 """What the log of a coordinator, or of an owner, says when it is ready."""
 START_SECONDS, END_SECONDS = 600.0, 40.0
+PORTS = range(15_000, 30_000)
+"""Below those that systems give to outgoing connections: while a coordinator is away, such a connection, of an owner
+that tries to reach it or of any other program, could take its port."""
 
 
 class Loopback:
@@ -137,10 +141,12 @@ class Loopback:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        return int(free.getsockname()[1])
+    """A port of `PORTS` that nobody uses."""
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("localhost", port))
+            return port
+    raise OSError(f"no port from {PORTS.start} to {PORTS.stop - 1} is free on this machine")
 
 
 def _command(*arguments: str) -> list[str]:

@@ -18,6 +18,8 @@ from dsfr.federation.progress import describe_progress
 from dsfr.federation.roster import Roster
 
 POLL_SECONDS = 0.5
+CONNECT_SECONDS = 30.0
+"""A coordinator on a busy machine takes more than NVFlare's ten."""
 HEARD_SECONDS = 30.0
 """Owners are heard every ten seconds; one that was not for so long, while others were, has left."""
 START_SECONDS = 45.0
@@ -183,7 +185,7 @@ def _open_session(kit: Path) -> Any:
     except ImportError as error:
         raise ImportError("federations need NVFlare: pip install 'dsfr[federation]'") from error
     with redirect_stdout(io.StringIO()):  # NVFlare says that it connects
-        return new_secure_session(user_of(kit), str(kit.resolve()))
+        return new_secure_session(user_of(kit), str(kit.resolve()), timeout=CONNECT_SECONDS)
 
 
 def user_of(kit: Path) -> str:
