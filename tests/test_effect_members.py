@@ -16,7 +16,7 @@ import dsfr
 from dsfr import AutoSFRRegressor, Ensemble, ModelFileError, plot
 from dsfr.cli import main
 from dsfr.core.explain.contributions import contributions
-from dsfr.core.explain.effect_words import CURVE_ERROR, MOST_KNOTS
+from dsfr.core.explain.effect_words import CROOKED, CURVE_ERROR, MOST_KNOTS
 from dsfr.core.features.effects import FARTHEST, Effects
 from dsfr.core.features.quantile_curves import quantile_curves
 from dsfr.core.prediction.bounds import MAX_CURVE
@@ -47,7 +47,18 @@ def effects_of(seed, n_features=3, n_knots=5, n_curves=2, *, with_products=True)
     curves[n_knots // 2 + 1 :, seed % n_features] = curves[n_knots // 2, seed % n_features]
     terms = np.array([(j, term) for j in range(n_features) for term in range(n_curves + 1)])
     singles = terms[rng.random(len(terms)) < 0.8].astype(np.int64)
-    return Effects(knots, curves, singles, *(products_of(rng, terms, n) if with_products else none(n) for n in (2, 3)))
+    products = (products_of(rng, terms, n) if with_products else none(n) for n in (2, 3))
+    return Effects(knots, curves, singles, *products, levels_of(rng, knots))
+
+
+def levels_of(rng, knots):
+    """Runs of knots of some features, with gaps; equal knots are in one run."""
+    found = []
+    for j in np.flatnonzero(rng.random(knots.shape[1]) < 0.5).tolist():
+        starts = [*np.flatnonzero(np.diff(knots[:, j], prepend=-np.inf) > 0), len(knots)]
+        ends = np.sort(rng.choice(starts, 2 * rng.integers(1, len(starts) // 2 + 1), replace=False))
+        found += [(j, first, last - 1) for first, last in ends.reshape(-1, 2).tolist()]
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
 def none(n_factors):
@@ -175,17 +186,19 @@ def test_curves_and_pairs_are_the_effects_and_have_mean_zero(seed, n_effects, n_
 
 
 @given(seed=seeds)
-def test_a_sentence_shows_the_curve_to_a_twentieth_or_with_all_its_knots(seed):
+def test_a_sentence_shows_the_curve_to_a_twentieth_or_with_all_its_knots_or_says_that_it_jumps(seed):
     for effect in mixture_of(seed, 0, 2).explain().effects.features:
         chosen = effect.shown_knots()
         said = np.interp(effect.knots, effect.knots[chosen], effect.values[chosen])
         if len(chosen) < MOST_KNOTS:
             assert np.abs(said - effect.values).max() <= CURVE_ERROR * np.ptp(effect.values) + 1e-12
-        assert str(effect).count("about ") == len(chosen)
+        jumps = np.abs(said - effect.values).max() > CROOKED * np.ptp(effect.values)
+        assert str(effect).count("about ") == (2 if jumps else len(chosen))
+        assert ("jumps from value to value" in str(effect)) == jumps
 
 
 def test_an_explanation_names_effects_then_the_share_of_the_rules_then_rules():
-    model = mixture_of(3)
+    model = mixture_of(5)
     explained = model.explain()
     text = str(explained)
     share = sum(member.share for member in model.members if member.predictor.basis.n_rules)

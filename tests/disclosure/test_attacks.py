@@ -275,19 +275,21 @@ def test_pooled_sums_of_curves_give_labelled_rows_away_and_few_weights_hide_them
 
 
 @pytest.mark.parametrize("suffix", ["", "_0"])
-def test_products_of_three_and_of_curves_are_refused(suffix):
+def test_levels_and_products_of_three_and_of_curves_are_refused(suffix):
     knots, curves = np.repeat(np.linspace(-1.0, 1.0, 3)[:, None], 3, axis=1), np.zeros((3, 3, 1))
     lines = np.array([[0, 0, 1, 0]])
     X, y = table(240, 60)
 
-    def problem(pairs, triples):
-        effects = Effects(knots, curves, single_effects(3, 1), pairs, triples)
+    def problem(pairs, triples, *levels):
+        levels = np.array(levels, dtype=np.int64).reshape(-1, 3)
+        effects = Effects(knots, curves, single_effects(3, 1), pairs, triples, levels)
         broadcast = {f"{name}{suffix}": array for name, array in effects.arrays().items()}
         return function_rules.effects(Request(Policy(), next(iter(shards_of(X, y, 3).values())), {}, broadcast, 60, {}))
 
     assert problem(lines, np.empty((0, 6), dtype=np.int64)) == function_rules.NO_RANGES
     assert "products of two curves" in problem(lines + np.array([0, 1, 0, 0]), np.empty((0, 6), dtype=np.int64))
     assert "products of three features" in problem(lines, np.array([[0, 0, 1, 0, 2, 0]]))
+    assert "levels" in problem(lines, np.empty((0, 6), dtype=np.int64), (0, 1, 1))
 
 
 def test_a_sample_of_few_rows_is_refused():

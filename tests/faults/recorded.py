@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +15,8 @@ from dsfr.core.sampling import SAMPLE_ROWS
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from dsfr.training.distillation.distill import StudentSettings, distill
-from dsfr.training.ensemble.effects import CLEARLY_HIGHER, LABELS_FOR_TRIPLES
+from dsfr.training.ensemble.effect_member import CLEARLY_HIGHER
+from dsfr.training.ensemble.effects import LABELS_FOR_TRIPLES
 from tests.tables import SumsAlone, make_settings, make_table
 
 PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
@@ -22,6 +24,7 @@ COUNTED = {"cluster_rows": "nearest", "membership_exponent": 1.0}
 EFFECTS = {"tune": "evidence", "uncertainty": True, "scaling": "robust", "n_models": 2, "effects": "pairs"}
 SUMMED_EFFECTS = {"tune": "evidence", "n_models": 1, "effects": "pairs", "declared": True, "only_sums": True}
 TRIPLES = {**EFFECTS, "effects": "triples", "triples": True, "n_features": 3}
+LEVELS = {**TRIPLES, "effects": "levels", "few_values": True}
 EVERY_KIND = [
     {},
     {"solver": "admm"},
@@ -80,6 +83,8 @@ EVERY_KIND = [
     {"tune": "evidence", "target": "log", "membership": "bell", "repeated": True},
     {**TRIPLES, "student": {"max_rules": 2}},
     {**TRIPLES, "target": "log", "n_models": 0, "student": {"max_rules": 2}},
+    {**LEVELS, "student": {"max_rules": 2}},
+    {**LEVELS, "target": "log", "n_models": 0, "student": {"max_rules": 2}},
 ]
 """Settings that together use every task, and every optional array of one."""
 PER_TASK = 6
@@ -101,6 +106,8 @@ class Call:
 def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None, **told: Any) -> InProcessEngine:
     """Train, and append all runs of tasks."""
     X, _, y = make_table(0, n_rows=45, n_features=n_features, n_labels=18)
+    if told.pop("few_values", False):
+        X[:, 0] = np.round(2.0 * X[:, 0])
     if told.pop("no_signal", False):
         y = np.where(np.isnan(y), np.nan, np.random.default_rng(2).normal(size=len(y)))
     if told.pop("declared", False):
@@ -126,11 +133,17 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     engine = kind(shards, tasks, serialize=True, faults=faults)
     engine.sum("identify", {})
     student = told.pop("student", None)
-    # With few labels and whatever the evidence, where products of three features are asked for.
-    asked = (1.0, -np.inf) if told.pop("triples", False) else (LABELS_FOR_TRIPLES, CLEARLY_HIGHER)
-    limits = dict(zip(("LABELS_FOR_TRIPLES", "CLEARLY_HIGHER"), asked, strict=True))
-    sampled = patch("dsfr.core.sampling.SAMPLE_ROWS", told.pop("sample_rows", SAMPLE_ROWS))
-    with sampled, patch.multiple("dsfr.training.ensemble.effects", **limits):
+    # With few labels and whatever the evidence, where products of three features or levels are asked for.
+    n_labels, higher = (1.0, -np.inf) if told.pop("triples", False) else (LABELS_FOR_TRIPLES, CLEARLY_HIGHER)
+    with ExitStack() as changed:
+        for name, value in {
+            "core.sampling.SAMPLE_ROWS": told.pop("sample_rows", SAMPLE_ROWS),
+            "training.ensemble.effects.LABELS_FOR_TRIPLES": n_labels,
+            "training.ensemble.effect_member.CLEARLY_HIGHER": higher,
+            "training.ensemble.levels.LEAST_LABELS": n_labels,
+            "training.ensemble.levels.MORE_THAN_CHANCE": higher,
+        }.items():
+            changed.enter_context(patch(f"dsfr.{name}", value))
         training = train(engine, make_settings(n_rules=2, max_rounds=6, **told))
     if student is not None:
         distill(engine, training, StudentSettings(**student))

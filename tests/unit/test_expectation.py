@@ -27,7 +27,8 @@ def some_effects(rng, d):
     singles = np.array([[j, term] for j in range(d) for term in range(3)], dtype=np.int64)
     pairs = np.array([[0, term, 1, 2] for term in range(3)], dtype=np.int64)
     triples = np.array([[1, 1, 0, term, 2, 2] for term in range(3) if d > 2], dtype=np.int64).reshape(-1, 6)
-    return Effects(knots, curves, singles, pairs, triples)
+    levels = np.array([[0, 0, 0], [0, 2, 4], [1, 1, 2], [1, 3, 3]], dtype=np.int64)
+    return Effects(knots, curves, singles, pairs, triples, levels)
 
 
 def some_terms(rng, d):

@@ -74,7 +74,10 @@ def _effect_predictions(
             for t in range(n_here):
                 x[t] = min(max((X[start + t, j] - shift[j]) * scaling[j], -MAX_SCALED), MAX_SCALED)
             places[:] = 0
-            for k in range(1, n_knots):
+            last = n_knots - 1
+            while last > 0 and knots[j, last - 1] == knots[j, last]:
+                last -= 1  # features with fewer knots repeat the last one
+            for k in range(1, last + 1):
                 for t in range(TILE):
                     places[t] += x[t] >= knots[j, k]
             for t in range(TILE):

@@ -50,6 +50,8 @@ def effects(request: Request) -> str | None:
 
 
 def _products(found: Effects) -> str | None:
+    if len(found.levels):
+        return "levels, which can be made for single rows; lines and curves are allowed"
     if len(found.triples):
         return "products of three features, which can be made for single rows; products of two lines are allowed"
     if found.pairs.size and found.pairs[:, 1::2].any():

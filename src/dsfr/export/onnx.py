@@ -179,6 +179,7 @@ def _degree(graph: _Graph, Z: str, j: int, ramps: Sequence[tuple[float, float]],
 
 def _effects(graph: _Graph, Z: str, effects: Effects, weights: npt.NDArray[np.float64]) -> str:
     """Weighted sum of a constant, terms of single features and products of two or three terms."""
+    effects, weights = effects.summed(weights)
     terms, (_, d, r) = _terms(graph, Z, effects), effects.curves.shape
     rows = graph.do("Reshape", terms, graph.constant([d * (1 + r), -1], np.int64))
 

@@ -169,7 +169,7 @@ def _to_link(numbers: npt.NDArray[Any] | None) -> Link:
 
 def _dtype_of(name: str) -> npt.DTypeLike:
     """Type of an array: numbers, numbers of features and terms, or the letters of the name of a membership function."""
-    if name.endswith(("_singles", "_pairs", "_triples")):
+    if name.endswith(("_singles", "_pairs", "_triples", "_levels")):
         return np.int64
     return np.uint8 if name.endswith("_membership") else np.float64
 

@@ -63,7 +63,7 @@ class Settings(Component):
         if isinstance(self.solver, str) and self.solver == LEFT_OPEN:
             object.__setattr__(self, "solver", usual_solver(self.tune, self.uncertainty))
         if self.effects == "auto":
-            object.__setattr__(self, "effects", "triples" if self.n_models in ("auto", 0) else None)
+            object.__setattr__(self, "effects", "levels" if self.n_models in ("auto", 0) else None)
         for name, family in FAMILIES.items():
             value = getattr(self, name)
             if value is not None or name != "unlabeled":
@@ -155,7 +155,8 @@ def _declarations(settings: Settings) -> Iterator[tuple[str, Mapping[str, Rule]]
         why = "models are weighed by what the labels say of them"
         yield f"n_models={settings.n_models!r}", {"tune": only("evidence", "loo", because=why)}
     if settings.n_models == 0:
-        yield "n_models=0", {"effects": only("triples", "pairs", "single", because="there would be nothing to train")}
+        why = "there would be nothing to train"
+        yield "n_models=0", {"effects": only("levels", "triples", "pairs", "single", because=why)}
     if settings.effects is not None:
         why = "effects are weighed by what the labels say of them"
         yield f"effects={settings.effects!r}", {"tune": only("evidence", "loo", because=why)}

@@ -17,6 +17,8 @@ from dsfr.core.explain.words import counted, listed, one_line, readable, signed
 MOST_KNOTS = 7
 CURVE_ERROR = 0.05
 """Knots are shown until the line through them is as near to the curve as this part of the curve's range."""
+CROOKED = 0.15
+"""A curve that is farther from the line through the most knots, in parts of its range, jumps: points do not tell it."""
 LEAST_VARIATION = 0.002
 """Effects with a smaller part of the variation are named without their curves."""
 MOST_GROUPS = 10
@@ -48,6 +50,8 @@ class FeatureEffect:
             other, held = (signed(float(np.interp(value, self.knots, self.values))) for value in (0.0, 1.0))
             return f"{one_line(self.feature_name)} ({self.variation:.0%} of the variation): {held}, else {other}"
         chosen = self.shown_knots()
+        if self._error(chosen).max() > CROOKED * np.ptp(self.values):
+            return f"{one_line(self.feature_name)} ({self.variation:.0%} of the variation): {self._extremes()}"
         points = (f"about {readable(self.knots[i])}: {signed(self.values[i])}" for i in chosen)
         between = " (between these, in proportion)" if len(chosen) > 1 else ""
         return f"{one_line(self.feature_name)} ({self.variation:.0%} of the variation): {', '.join(points)}{between}"
@@ -56,11 +60,24 @@ class FeatureEffect:
         """Numbers of at most `MOST_KNOTS` knots that describe the curve, both ends among them; see `CURVE_ERROR`."""
         chosen = sorted({0, len(self.knots) - 1})
         while len(chosen) < min(MOST_KNOTS, len(self.knots)):
-            error = np.abs(np.interp(self.knots, self.knots[chosen], self.values[chosen]) - self.values)
-            if error.max() <= CURVE_ERROR * (self.values.max() - self.values.min()):
+            error = self._error(chosen)
+            if error.max() <= CURVE_ERROR * np.ptp(self.values):
                 break
             chosen = sorted({*chosen, int(error.argmax())})
         return chosen
+
+    def _error(self, chosen: list[int]) -> Array:
+        """Distance of the curve from the line through some of its knots."""
+        distance: Array = np.abs(np.interp(self.knots, self.knots[chosen], self.values[chosen]) - self.values)
+        return distance
+
+    def _extremes(self) -> str:
+        high, low = (f"{signed(self.values[i])} about {readable(self.knots[i])}" for i in self._ends())
+        return f"jumps from value to value, between {low} and {high}"
+
+    def _ends(self) -> tuple[int, int]:
+        """Numbers of the highest and the lowest knot."""
+        return int(self.values.argmax()), int(self.values.argmin())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ beyond what fewer of them do, what one does alone, or a constant.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -25,12 +25,13 @@ class EffectBase:
     """All members of a mixture that are sums of effects, weighted by their shares."""
 
     members: tuple[Member, ...]
+    """Each with one curve for all that a feature does alone."""
 
     @classmethod
     def of(cls, members: Sequence[Member]) -> EffectBase | None:
         """Those of a mixture that count; None if there are none."""
-        kept = tuple(member for member in members if isinstance(member.predictor.basis, Effects) and member.share > 0)
-        return cls(kept) if kept else None
+        kept = [member for member in members if isinstance(member.predictor.basis, Effects) and member.share > 0]
+        return cls(tuple(map(_summed, kept))) if kept else None
 
     @property
     def share(self) -> float:
@@ -122,6 +123,11 @@ class EffectBase:
             places += [_data_knots(member)[:, j], middle + half * np.array([-FARTHEST, FARTHEST])]
         grid: Array = np.unique(np.clip(np.concatenate(places), low, high))
         return grid
+
+
+def _summed(member: Member) -> Member:
+    basis, weights = _basis(member).summed(member.predictor.weights)
+    return replace(member, predictor=replace(member.predictor, basis=basis, weights=weights), posterior=None)
 
 
 def _basis(member: Member) -> Effects:

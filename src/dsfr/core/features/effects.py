@@ -3,8 +3,9 @@
 Every feature has triangular fuzzy sets at common knots, its quantiles; neighboring sets overlap, and memberships sum
 to 1. A curve over these sets is a list of zero-order rules, "IF age is about 34 THEN 2.1": piecewise linear between the
 knots, constant beyond. A product of curves of two features is a table of rules with two conditions, one of three is a
-table of rules with three. The features of this basis are a constant, the line and a few curves of every feature, and
-products of two or three of them.
+table of rules with three. A level is a rule of one condition of its own, "IF school is 12 THEN -3": a set that runs
+from one knot to another. The features of this basis are a constant, the line and a few curves of every feature,
+products of two or three of them, and levels.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from dsfr.core.features.quantile_curves import LEAST_STEP
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.scaling.affine import Ranges
 
-EFFECT_ARRAYS = ("knots", "curves", "singles", "pairs", "triples")
-"""Names of the arrays of effects; the last one is left out where there are no triples."""
+EFFECT_ARRAYS = ("knots", "curves", "singles", "pairs", "triples", "levels")
+"""Names of the arrays of effects; the last two are left out where there are none."""
+OPTIONAL_ARRAYS = EFFECT_ARRAYS[-2:]
 FARTHEST = 30.0
 """Lines are followed so far, in deviations of the feature, and are constant beyond: products of lines are finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """A constant, terms of single features, and products of two or three terms of different features.
+    """A constant, terms of single features, products of two or three terms of different features, and levels.
 
     Term 0 of a feature is its line, term ``l`` > 0 its ``l``-th curve.
     """
@@ -47,6 +49,8 @@ class Effects:
     """Feature and term, twice, of every product of two; shape (q, 4)."""
     triples: IntArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int64))
     """Feature and term, three times, of every product of three; shape (t, 6)."""
+    levels: IntArray = field(default_factory=lambda: np.empty((0, 3), dtype=np.int64))
+    """Feature, first and last knot of every level, whose membership is 1 between them; shape (l, 3)."""
 
     unit_arrays: ClassVar[tuple[str, ...]] = ("knots",)
 
@@ -60,7 +64,7 @@ class Effects:
             If shapes do not belong together, a feature or term does not exist, or knots are not in ascending order.
         """
         own = {name: arrays[name] for name in EFFECT_ARRAYS if name in arrays}
-        if not all(name in own for name in EFFECT_ARRAYS[:-1]):
+        if not all(name in own for name in EFFECT_ARRAYS if name not in OPTIONAL_ARRAYS):
             raise ValueError("its effects lack an array")
         knots, curves = own["knots"], own["curves"]
         if knots.ndim != 2 or curves.ndim != 3 or curves.shape[:2] != knots.shape or 0 in knots.shape:
@@ -68,19 +72,23 @@ class Effects:
         found = cls(**own)
         for n_factors, effects in enumerate(found.by_factors, start=1):
             _check_effects(effects, n_factors, knots.shape[1], curves.shape[2] + 1)
+        _check_levels(found.levels, knots)
         steps = np.diff(knots, axis=0)
         if not ((steps >= 0).all() and (np.diff(curves, axis=0)[steps < LEAST_STEP] == 0).all()):
             raise ValueError("its knots are not in ascending order, or too near for different values")
         return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that define it, by name; that of triples only if there are some."""
-        needed = {"knots": self.knots, "curves": self.curves, "singles": self.singles, "pairs": self.pairs}
-        return needed | ({"triples": self.triples} if len(self.triples) else {})
+        """The arrays that define it, by name; those of triples and levels only if there are some."""
+        found = {name: getattr(self, name) for name in EFFECT_ARRAYS}
+        return {name: array for name, array in found.items() if len(array) or name not in OPTIONAL_ARRAYS}
 
     @property
     def by_factors(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Effects of one, of two and of three factors, in the order of their weights behind the constant's."""
+        """Effects of one, of two and of three factors, in the order of their weights behind the constant's.
+
+        Weights of levels are the last.
+        """
         return self.singles, self.pairs, self.triples
 
     @property
@@ -106,17 +114,17 @@ class Effects:
     @property
     def n_outputs(self) -> int:
         """One for the constant, and one for every effect."""
-        return 1 + sum(map(len, self.by_factors))
+        return 1 + sum(map(len, self.by_factors)) + len(self.levels)
 
     def features(self, X: Array) -> Array:
-        """Constant, effects of single features and products; shape (n, n_outputs)."""
-        return self.features_of_terms(self.terms(X))
+        """Constant, effects of single features, products and levels; shape (n, n_outputs)."""
+        return self.features_of(self.terms(X), self.memberships(X))
 
-    def features_of_terms(self, terms: Array) -> Array:
-        """Features from line and curves of every feature, shape (n, d, 1 + r)."""
+    def features_of(self, terms: Array, memberships: Array) -> Array:
+        """Features from line and curves of every feature, shape (n, d, 1 + r), and memberships of levels, (n, l)."""
         products = (products_of(terms, effects) for effects in self.by_factors)
         # In C order: a row is then summed in the same order whatever the number of rows.
-        return np.ascontiguousarray(np.concatenate([np.ones((len(terms), 1)), *products], axis=1))
+        return np.ascontiguousarray(np.concatenate([np.ones((len(terms), 1)), *products, memberships], axis=1))
 
     def terms(self, X: Array) -> Array:
         """Line and curves of every feature; shape (n, d, 1 + r)."""
@@ -126,6 +134,28 @@ class Effects:
             for curve in range(self.curves.shape[2]):
                 terms[:, j, curve + 1] = np.interp(X[:, j], self.knots[:, j], self.curves[:, j, curve])
         return terms
+
+    def memberships(self, X: Array) -> Array:
+        """Memberships of the levels; shape (n, l)."""
+        found, rows = np.zeros((len(X), len(self.levels) + 1)), np.arange(len(X))
+        for j in np.unique(self.levels[:, 0]).tolist():
+            knots, levels = self.knots[:, j], self._levels_at_knots(j)
+            places = np.clip(np.searchsorted(knots, X[:, j], side="right") - 1, 0, max(len(knots) - 2, 0))
+            after = np.minimum(places + 1, len(knots) - 1)
+            steps = knots[after] - knots[places]
+            with np.errstate(over="ignore"):
+                passed = np.clip((X[:, j] - knots[places]) / np.maximum(steps, LEAST_STEP), 0.0, 1.0)
+            passed = np.where(steps < LEAST_STEP, 0.0, passed)
+            found[rows, levels[places]] += 1.0 - passed
+            found[rows, levels[after]] += passed
+        return found[:, :-1]
+
+    def _levels_at_knots(self, j: int) -> IntArray:
+        """Number of the level that every knot of a feature belongs to, one beyond the last if to none; (m,)."""
+        found = np.full(len(self.knots), len(self.levels))
+        for number in np.flatnonzero(self.levels[:, 0] == j).tolist():
+            found[self.levels[number, 1] : self.levels[number, 2] + 1] = number
+        return found
 
     def sums(
         self, X: Array, y: Array, ranges: Ranges | None, weights: Array | None = None, *, fast: bool
@@ -139,19 +169,49 @@ class Effects:
         return lambda X: effect_predictions(X, shift, unit, tables)
 
     def _tables(self, weights: Array) -> EffectTables:
-        n, (d, r) = len(self.singles), self.curves.shape[1:]
-        single = np.zeros((d, r + 1))
-        np.add.at(single, tuple(self.singles.T), weights[1 : n + 1])
-        in_products = max(int(effects[:, 1::2].max(initial=0)) for effects in (self.pairs, self.triples))
-        summed = np.einsum("mdr,dr->md", self.curves, single[:, 1:])
-        curves = np.concatenate([summed[:, :, None], self.curves[:, :, :in_products]], axis=2)
+        lines, alone = self._alone(weights)
+        in_products = self._curves_in_products()
+        curves = np.concatenate([alone[:, :, None], self.curves[:, :, :in_products]], axis=2)
         steps = np.diff(self.knots, axis=0)[:, :, None]
         slopes = np.zeros_like(curves)
         slopes[:-1] = np.where(steps >= LEAST_STEP, np.diff(curves, axis=0) / np.maximum(steps, LEAST_STEP), 0.0)
         knots, values, slopes = (np.ascontiguousarray(array.T) for array in (self.knots, curves, slopes))
         values, slopes = (np.ascontiguousarray(array.swapaxes(0, 1)) for array in (values, slopes))
-        others = (single[:, 0].copy(), self.pairs, self.triples, weights[n + 1 :], float(weights[0]), FARTHEST)
+        others = (lines, self.pairs, self.triples, self._of_products(weights), float(weights[0]), FARTHEST)
         return EffectTables(knots, values, slopes, *others)
+
+    def summed(self, weights: Array) -> tuple[Effects, Array]:
+        """The same function, with one curve for all curves and levels of a feature, and those that products have."""
+        lines, alone = self._alone(weights)
+        sizes = np.abs(alone).max(axis=0)  # a curve of the size of weights could have slopes that overflow
+        alone = alone / np.where(sizes > 0.0, sizes, 1.0)
+        curves = np.concatenate([alone[:, :, None], self.curves[:, :, : self._curves_in_products()]], axis=2)
+        d = len(lines)
+        singles = np.stack([np.repeat(np.arange(d), 2), np.tile([0, 1], d)], axis=1).astype(np.int64)
+        pairs, triples = (_behind_first(effects) for effects in (self.pairs, self.triples))
+        own = np.stack([lines, sizes], axis=1).ravel()
+        found = Effects(self.knots, curves, singles, pairs, triples)
+        return found, np.concatenate([weights[:1], own, self._of_products(weights)])
+
+    def _alone(self, weights: Array) -> tuple[Array, Array]:
+        """Weight of every line, (d,), and the weighted sum of a feature's curves and levels at its knots, (m, d)."""
+        n, (_, d, r) = len(self.singles), self.curves.shape
+        single = np.zeros((d, r + 1))
+        np.add.at(single, tuple(self.singles.T), weights[1 : n + 1])
+        alone = np.einsum("mdr,dr->md", self.curves, single[:, 1:])
+        for (j, first, last), weight in zip(self.levels.tolist(), self._of_levels(weights).tolist(), strict=True):
+            alone[first : last + 1, j] += weight
+        return single[:, 0].copy(), alone
+
+    def _curves_in_products(self) -> int:
+        return max(int(effects[:, 1::2].max(initial=0)) for effects in (self.pairs, self.triples))
+
+    def _of_products(self, weights: Array) -> Array:
+        start = 1 + len(self.singles)
+        return weights[start : start + len(self.pairs) + len(self.triples)]
+
+    def _of_levels(self, weights: Array) -> Array:
+        return weights[len(weights) - len(self.levels) :]
 
     def typical_rows(self, n_rows: int, shares: Array | None, rng: np.random.Generator) -> Array:
         """Rows of knots drawn for each feature alone."""
@@ -160,8 +220,8 @@ class Effects:
 
     def without(self, kept: npt.NDArray[np.bool_]) -> Effects:
         """The basis with some effects only; ``kept`` has an entry for each effect, the constant not among them."""
-        ends = np.cumsum([len(effects) for effects in self.by_factors])[:-1]
-        parts = zip(self.by_factors, np.split(kept, ends), strict=True)
+        groups = (*self.by_factors, self.levels)
+        parts = zip(groups, np.split(kept, np.cumsum([len(effects) for effects in groups])[:-1]), strict=True)
         return Effects(self.knots, self.curves, *(effects[own] for effects, own in parts))
 
 
@@ -171,6 +231,30 @@ def products_of(terms: Array, effects: IntArray) -> Array:
     for feature, term in zip(effects.T[2::2], effects.T[3::2], strict=True):
         found = found * terms[:, feature, term]
     return found
+
+
+def _behind_first(effects: IntArray) -> IntArray:
+    """The same products, where a curve was put before those that there are."""
+    moved = effects.copy()
+    moved[:, 1::2] += moved[:, 1::2] > 0
+    return moved
+
+
+def _check_levels(levels: npt.NDArray[Any], knots: npt.NDArray[Any]) -> None:
+    n_knots, n_features = knots.shape
+    if levels.ndim != 2 or levels.shape[1] != 3 or levels.dtype != np.int64:
+        raise ValueError("its levels are not numbers of features and knots")
+    features, first, last = levels.T
+    if (levels < 0).any() or (features >= n_features).any() or (last >= n_knots).any() or (last < first).any():
+        raise ValueError("its levels name a feature or a knot that does not exist")
+    order = np.lexsort((first, features))
+    follows = features[order][1:] == features[order][:-1]
+    if (first[order][1:] <= last[order][:-1])[follows].any():
+        raise ValueError("its levels overlap")
+    before, after = np.maximum(first - 1, 0), np.minimum(last + 1, n_knots - 1)
+    ends = np.stack([knots[first, features] - knots[before, features], knots[after, features] - knots[last, features]])
+    if (ends < LEAST_STEP)[np.stack([first > 0, last < n_knots - 1])].any():
+        raise ValueError("its levels end between knots that are too near")
 
 
 def _check_effects(effects: npt.NDArray[Any], n_factors: int, n_features: int, n_terms: int) -> None:

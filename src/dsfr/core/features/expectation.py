@@ -32,7 +32,7 @@ def expected_features(basis: AnyBasis, X: Array, deviations: Array) -> Array:
     if isinstance(basis, Rules) and takes_unknown(basis):
         return _gaussian_rules(basis, X, deviations)
     if isinstance(basis, Effects):
-        return basis.features_of_terms(expected_terms(basis, X, deviations))
+        return basis.features_of(expected_terms(basis, X, deviations), _expected_levels(basis, X, deviations))
     if isinstance(basis, LinguisticRules):
         return _linguistic_rules(basis, X, deviations)
     return _second_order(basis, X, deviations)
@@ -106,6 +106,18 @@ def expected_terms(effects: Effects, X: Array, deviations: Array) -> Array:
         end = np.where(after > knot, after, knot + 1.0)  # where knots repeat, curves do not rise
         terms[:, :, 1:] += expected_ramp(X, deviations, knot, end)[:, :, None] * rises
     return terms
+
+
+def _expected_levels(effects: Effects, X: Array, deviations: Array) -> Array:
+    """Expected memberships of the levels: a ramp up to the first knot less one behind the last; shape (n, l)."""
+    found = np.ones((len(X), len(effects.levels)))
+    for number, (j, first, last) in enumerate(effects.levels.tolist()):
+        knots, column, own = effects.knots[:, j], X[:, j], deviations[:, j]
+        if first > 0:
+            found[:, number] = expected_ramp(column, own, knots[first - 1], knots[first])
+        if last < len(knots) - 1:
+            found[:, number] -= expected_ramp(column, own, knots[last], knots[last + 1])
+    return found
 
 
 def _linguistic_rules(rules: LinguisticRules, X: Array, deviations: Array) -> Array:

@@ -3,7 +3,8 @@
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves ``r_j
 + c_j``, both plus a parameter of all single effects; a product has the sum of those of its terms, plus a parameter of
 all products of as many. With many labels, the ``l``-th curve of every feature has ``log l`` times a common roughness
-more: the first curves alone are smooth, all together have steps. The labels choose all parameters by evidence, which is
+more: the first curves alone are smooth, all together have steps. Levels of a feature have a variance of their own, the
+same for each. The labels choose all parameters by evidence, which is
 automatic relevance determination. Effects have mean 0 over all rows and targets mean 0 over the labels: the constant is
 the difference of two means.
 """
@@ -26,6 +27,8 @@ LOG_CURVATURE = (-1.0, 2.0)
 ROUGHNESS = (1.0, 1.5)
 LOG_BY_FACTORS = ((0.0, 1.5), (-1.0, 1.5), (-2.0, 1.5))
 """Mean and deviation of the priors of the parameters, in units of the noise."""
+LOG_LEVELS = (-1.0, 2.0)
+"""As those before, of the levels of a feature."""
 LABELS_FOR_ROUGHNESS = 150.0
 """Fewer labels do not tell a step from noise: curves are smooth."""
 NEGLIGIBLE = 1e-2
@@ -85,13 +88,15 @@ def likely_products(effects: Effects, found: PriorVariances, squares: Array, mos
 def effect_prior(effects: Effects, n_labeled: float, constant: float = 1.0) -> VariancePrior:
     """The prior of the weights of effects, whose constant has the prior variance ``constant``.
 
-    Parameters are relevances, curvatures, the roughness with many labels, and one for every number of factors.
+    Parameters are relevances, curvatures, the roughness with many labels, one for every number of factors, and one for
+    the levels of every feature that has some.
     """
     d = effects.knots.shape[1]
     groups = effects.by_factors if len(effects.triples) else effects.by_factors[:2]
     roughness = [ROUGHNESS] if n_labeled >= LABELS_FOR_ROUGHNESS else []
     first = 2 * d + len(roughness)
-    shape = np.zeros((effects.n_outputs, first + len(groups)))
+    with_levels, of_levels = np.unique(effects.levels[:, 0], return_inverse=True)
+    shape = np.zeros((effects.n_outputs, first + len(groups) + len(with_levels)))
     start = 1
     for number, group in enumerate(groups):
         places = np.arange(start, start + len(group))
@@ -101,7 +106,9 @@ def effect_prior(effects: Effects, n_labeled: float, constant: float = 1.0) -> V
             shape[places, 2 * d : first] += np.log(np.maximum(term, 1))[:, None]
         shape[places, first + number] = 1.0
         start += len(group)
+    shape[np.arange(start, effects.n_outputs), first + len(groups) + of_levels] = 1.0
     each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + roughness + list(LOG_BY_FACTORS[: len(groups)])
+    each += [LOG_LEVELS] * len(with_levels)
     mean, deviation = np.array(each).T
     offset = np.zeros(effects.n_outputs)
     offset[0] = np.log(constant)

@@ -11,7 +11,7 @@ import numpy as np
 from dsfr.core.arrays import BLOCK_ROWS, Array
 from dsfr.core.features.bases import AnyBasis
 from dsfr.core.features.basis import Kernel
-from dsfr.core.features.effects import Effects
+from dsfr.core.features.effects import OPTIONAL_ARRAYS, Effects
 from dsfr.core.prediction.stacking import LeftOut
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.evidence import Tuned
@@ -36,8 +36,8 @@ LEFT_OUT: Fields = {
     "n": COUNT,
 }
 """A `LeftOut`."""
-WITHOUT_TRIPLES: Fields = {name: field for name, field in MIXTURE.items() if name != "triples"}
-"""Agents that share sums alone are not asked for products of three features."""
+SUMS_ALONE: Fields = {name: field for name, field in MIXTURE.items() if name not in OPTIONAL_ARRAYS}
+"""Agents that share sums alone are not asked for products of three features, nor for levels."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def stack(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bund
     stage="averaging",
     reveals="How well a model predicts the agent's labels: products of the predictions of its members with each other "
     "and with the targets, over labelled rows. Where sums alone leave the agents.",
-    broadcast=WITHOUT_TRIPLES,
+    broadcast=SUMS_ALONE,
     contributes=LEFT_OUT,
 )
 def label_products(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:

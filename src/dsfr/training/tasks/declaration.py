@@ -78,7 +78,8 @@ class Field:
         shape = None if self.shape is None else tuple(_of_member(symbol, number) for symbol in self.shape)
         beside = f"{self.beside}_{number}" if self.beside else ""
         unless = tuple(f"{name}_{number}" for name in self.unless)
-        return replace(self, shape=shape, beside=beside, unless=unless, repeats="")
+        rules = tuple(_rule_of_member(rule, number) for rule in self.rules)
+        return replace(self, shape=shape, rules=rules, beside=beside, unless=unless, repeats="")
 
 
 Fields: TypeAlias = Mapping[str, Field]
@@ -86,6 +87,16 @@ Fields: TypeAlias = Mapping[str, Field]
 
 def _of_member(symbol: int | str, number: int) -> int | str:
     return f"{symbol}_{number}" if symbol in OF_MEMBERS else symbol
+
+
+def _rule_of_member(rule: Rule, number: int) -> Rule:
+    """The rule with the member's own sizes under the names of its symbols."""
+
+    def holds(values: npt.NDArray[Any], bundle: Bundle, sizes: Sizes) -> bool:
+        own = {name: sizes[f"{name}_{number}"] for name in OF_MEMBERS if f"{name}_{number}" in sizes}
+        return rule.holds(values, bundle, sizes | own)
+
+    return replace(rule, holds=holds)
 
 
 def number(*rules: Rule) -> Field:

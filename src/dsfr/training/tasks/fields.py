@@ -74,14 +74,21 @@ _FEATURES_EXIST = Rule(
         (values >= 0).all() and (values[:, 0::2] < sizes["d"]).all() and (values[:, 1::2] <= sizes["curves"]).all()
     ),
 )
+_LEVELS_EXIST = Rule(
+    "numbers of features and knots that exist",
+    lambda values, _, sizes: bool(
+        (values >= 0).all() and (values[:, 0] < sizes["d"]).all() and (values[:, 1:] < sizes["knots"]).all()
+    ),
+)
 EFFECTS: Fields = {
     "knots": optional(array("knots", "d", rules=(within(-FAR, FAR),))),
     "curves": replace(array("knots", "d", "curves", rules=(within(-FAR, FAR),)), beside="knots"),
     "singles": replace(Field(("singles", 2), (_FEATURES_EXIST,), "int64"), beside="knots"),
     "pairs": replace(Field(("pairs", 4), (_FEATURES_EXIST,), "int64"), beside="knots"),
     "triples": optional(Field(("triples", 6), (_FEATURES_EXIST,), "int64"), beside="knots"),
+    "levels": optional(Field(("levels", 3), (_LEVELS_EXIST,), "int64"), beside="knots"),
 }
-"""Effects of single features, of pairs and of triples."""
+"""Effects of single features, of pairs, of triples and of levels."""
 BASIS: Fields = {
     "dilations": optional(array("h", "d", rules=(above(0.0), within(0.0, 1.0)))),
     "translations": replace(array("h", "d", rules=(within(0.0, 1.0),)), beside="dilations"),

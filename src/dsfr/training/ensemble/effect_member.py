@@ -1,0 +1,122 @@
+"""A member of an ensemble that is a sum of effects: trained from one sum over labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from dsfr.core.arrays import Array
+from dsfr.core.features.effects import Effects
+from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
+from dsfr.core.solve.effect_priors import NEGLIGIBLE, constant_variance, effect_prior
+from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
+from dsfr.core.solve.statistics import Statistics
+from dsfr.engines import Engine
+from dsfr.training.blas_threads import single_threaded_blas
+from dsfr.training.ensemble.members import Base
+from dsfr.training.scaling.survey import Population
+from dsfr.training.settings import Settings
+from dsfr.training.tasks.messages import pack, scalar, unpack_statistics
+from dsfr.training.weights.problem import Solution
+
+HELD_CONSTANT = 4.0
+"""The evidence is maximised again if the constant should have had this prior variance instead of 1."""
+CLEARLY_HIGHER = 5.0
+"""Log evidence by which a further member must be better than what was trained before."""
+
+
+def label_statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
+    """Sums over the labels of all agents."""
+    target = {"target_mean": scalar(population.target.mean), "target_scale": scalar(population.target.deviation)}
+    return unpack_statistics(engine.sum("statistics", {**effects.arrays(), **pack(population.ranges), **target}))
+
+
+@dataclass(frozen=True, slots=True)
+class EffectMember:
+    """Effects with the prior of the highest evidence."""
+
+    effects: Effects
+    total: Statistics
+    prior: VariancePrior
+    found: PriorVariances
+
+    @property
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Effects that are not negligible, and the constant."""
+        kept: npt.NDArray[np.bool_] = self.found.variances * np.diag(self.total.gram) > NEGLIGIBLE
+        kept[0] = True
+        return kept
+
+    def is_clearly_better(self, than: EffectMember) -> bool:
+        """Whether the labels clearly speak for it rather than for another one."""
+        return self.found.log_evidence >= than.found.log_evidence + CLEARLY_HIGHER
+
+    def base(self, settings: Settings) -> Base:
+        """The posterior mean of the weights, without effects that are negligible."""
+        kept = self.kept
+        with single_threaded_blas():
+            solution = _solve(only(self.total, kept), self.found, self.found.variances[kept])
+            solution = replace(solution, optimism=optimism(self.total, self.prior, self.found, settings.seed))
+        return Base.of_effects(settings, self.effects.without(kept[1:]), solution)
+
+
+def trained(effects: Effects, total: Statistics, start: PriorVariances | None = None) -> EffectMember | None:
+    """The prior of the highest evidence, sought from that of fewer effects if this is given."""
+    with single_threaded_blas():
+        prior = effect_prior(effects, total.n_labeled)
+        found = maximize_prior_evidence(total, prior, start)
+        if found is None:
+            return None
+        constant = constant_variance(found.noise, total.n_labeled)
+        if constant > HELD_CONSTANT:
+            prior = effect_prior(effects, total.n_labeled, constant)
+            found = maximize_prior_evidence(total, prior, found) or found
+    return EffectMember(effects, total, prior, found)
+
+
+def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
+    precision = _solvable(total.gram, 1.0 / variances)
+    weights = solve_factored(cholesky(total.gram + np.diag(precision)), total.moment)
+    tuned = Tuned(0.0, 0.0, found.noise, found.log_evidence)
+    return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision)
+
+
+def _solvable(gram: Array, precision: Array) -> Array:
+    """The precisions, or the first of 10, 100, ... times them with which the system can be solved.
+
+    Labels without noise speak for hardly any prior, and the evidence does not notice that the system became singular.
+    """
+    while True:
+        try:
+            cholesky(gram + np.diag(precision))
+        except SingularSystemError:
+            precision = 10.0 * precision
+        else:
+            return precision
+
+
+def single_ones(effects: Effects) -> Effects:
+    """The effects of single features among them."""
+    return replace(effects, pairs=effects.pairs[:0])
+
+
+def first_ones(total: Statistics, n: int) -> Statistics:
+    """Statistics of the first ``n`` features."""
+    kept = np.zeros(len(total.moment), dtype=bool)
+    kept[:n] = True
+    return only(total, kept)
+
+
+def only(total: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
+    """Statistics of some features."""
+    both = np.ix_(kept, kept)
+    return replace(
+        total,
+        gram=total.gram[both],
+        moment=total.moment[kept],
+        feature_sum=total.feature_sum[kept],
+        unlabeled_gram=total.unlabeled_gram[both],
+    )
