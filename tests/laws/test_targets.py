@@ -339,3 +339,27 @@ def test_a_line_is_followed_beyond_all_rows_by_their_range_at_most(tmp_path):
         clipped = report_notes(shown.model_, ReportData(np.array([[9.0, 0.5]]), None))
         assert any("clipped to the limits" in note["text"] for note in clipped)
         assert dsfr.load(shown.save(tmp_path / "m.dsfr")).predictor.domain.high[0] <= 1.11
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_nearly_exact_model_follows_targets_below_zero_where_no_label_was(seed):
+    """Labels are positive by chance: a normal target of mean 2 deviations."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(800, 3))
+    truth = 2.4 + X @ np.array([0.9, 0.3, 0.1]) + 0.02 * rng.normal(size=800)
+    order = np.argsort(truth[:60])
+    chosen = order[truth[order] > 0.2][:40]
+    y = np.full(800, np.nan)
+    y[chosen] = truth[chosen]
+    predictions = AutoSFRRegressor(random_state=0).fit(X, y).predict(X)
+    negative = truth < -0.1
+    assert negative.any()
+    assert (predictions[negative] < 0.0).all()
+
+
+def test_a_target_that_is_never_negative_is_predicted_so_however_exact_the_model_is():
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(800, 2))
+    y = np.where(np.arange(800) < 60, X[:, 0] + 0.01 * X[:, 1], np.nan)
+    model = AutoSFRRegressor(random_state=0).fit(X, y)
+    assert model.predict(X - 3.0).min() >= 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr
 
 from dsfr.core.arrays import Array
 from dsfr.core.scaling.affine import LARGEST_FLOAT
@@ -126,14 +127,25 @@ def _outward(value: float, sign: int, digits: int) -> float:
     return float(f"{steps}e{power}")
 
 
-def held_link(low: float, high: float, deviation: float, reach: float = 1.0) -> Link:
+FOLLOWED = 4.0
+"""Reach from which a model is so exact that it tells by itself whether targets are negative."""
+UNLIKELY_NEGATIVE = 3.0
+"""Labels of a normal distribution that would be negative: with fewer, that none is negative may be chance (5%)."""
+
+
+def may_be_negative(low: float, mean: float, deviation: float, n: float, reach: float) -> bool:
+    """Whether labels that are all positive may be of a target that is not, which a nearly exact model may follow."""
+    return low > 0.0 and reach >= FOLLOWED and n * float(ndtr(-mean / deviation)) < UNLIKELY_NEGATIVE
+
+
+def held_link(low: float, high: float, deviation: float, reach: float = 1.0, *, is_signed: bool = False) -> Link:
     """Targets as they are, held ``reach`` deviations beyond the lowest and the highest label.
 
-    Labels from 0 on are taken for a target that is never negative, and labels between 0 and 1 for a share, where the
-    limits would otherwise lie beyond.
+    Unless the target ``is_signed``, labels from 0 on are taken for one that is never negative, and labels between 0 and
+    1 for a share, where the limits would otherwise lie beyond.
     """
     floor, ceiling = -LARGEST_FLOAT, LARGEST_FLOAT
-    if low >= 0.0 and low - deviation < 0.0:
+    if low >= 0.0 and low - deviation < 0.0 and not is_signed:
         floor = 0.0
     if floor == 0.0 and high <= 1.0 < high + deviation:
         ceiling = 1.0

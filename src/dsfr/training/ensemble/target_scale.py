@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, reach_of
+from dsfr.core.prediction.link import Link, held_link, log_link, may_be_negative, mean_factor, reach_of
 from dsfr.core.prediction.scores import Scores
 from dsfr.core.scaling.affine import LARGEST_FLOAT
 from dsfr.engines import Engine
@@ -265,7 +265,9 @@ def final_link(
     error = deviation if scores is None else weighed.typical_error(scores, deviation)
     reach = reach_of(error, deviation, is_log=link.is_log)
     if not link.is_log:
-        return held_link(*target.own_ends, target.own_deviation, reach)
+        own = (target.own_mean, target.own_deviation, population.n_labeled, reach)
+        is_signed = may_be_negative(target.own_ends[0], *own)
+        return held_link(*target.own_ends, target.own_deviation, reach, is_signed=is_signed)
     link = log_link(*target.own_ends, target.own_deviation, deviation, reach)
     return replace(link, factor=_own_errors(engine, population, bases, weighed.shares, link, _unit(link)).factor)
 
