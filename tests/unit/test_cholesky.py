@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
+from dsfr.core.solve.cholesky import SingularSystemError, cholesky, quick_factor, quick_solve, solve_factored
 
 
 @given(st.integers(0, 10_000), st.integers(1, 8), st.floats(1e-3, 10))
@@ -21,3 +22,27 @@ def test_the_factor_solves_the_system(seed, p, ridge):
 def test_a_singular_system_is_an_error_that_lists_causes(matrix):
     with pytest.raises(SingularSystemError, match=r"singular.*\(a\) ridge.*\(b\).*n_rules.*\(c\)"):
         cholesky(matrix)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8))
+def test_quick_solutions_are_those_of_scipy_to_the_last_bit(seed, p):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((p, p))
+    matrix, right = A @ A.T + np.eye(p), rng.standard_normal((p, 3))
+    np.testing.assert_array_equal(quick_factor(matrix), cho_factor(matrix)[0])
+    np.testing.assert_array_equal(quick_solve(quick_factor(matrix), right), cho_solve(cho_factor(matrix), right))
+
+
+def test_no_equations_have_no_solution():
+    assert quick_solve(quick_factor(np.empty((0, 0))), np.empty((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize(("i", "j"), [(0, 0), (0, 2), (2, 2)])
+def test_quick_factors_are_finite_and_definite(i, j):
+    for wrong in (np.nan, np.inf):
+        matrix = 3.0 * np.eye(3)
+        matrix[i, j] = matrix[j, i] = wrong
+        with pytest.raises(ValueError, match="array must not contain infs or NaNs"):
+            quick_factor(matrix)
+    with pytest.raises(LinAlgError, match="not positive definite"):
+        quick_factor(np.diag([1.0, -1.0]))

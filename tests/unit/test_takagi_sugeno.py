@@ -2,7 +2,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.features.takagi_sugeno import MIN_WIDTH, Rules, firing_strengths, rule_features, rule_widths
+from dsfr.core.features.takagi_sugeno import (
+    MIN_WIDTH,
+    Rules,
+    firing_strengths,
+    line_predictions,
+    rule_features,
+    rule_gaps,
+    rule_widths,
+)
 
 seeds = st.integers(0, 10_000)
 
@@ -58,3 +66,28 @@ def test_one_plane_for_all_rules_is_that_plane(seed):
 def test_widths_have_a_floor_and_a_scale():
     widths = rule_widths(np.array([[0.0, 0.25]]), width_scale=2.0)
     np.testing.assert_allclose(widths, [[MIN_WIDTH, 1.0]])
+
+
+@given(seeds, st.integers(1, 12), st.integers(1, 10))
+def test_strengths_of_a_row_do_not_depend_on_the_rows_beside_it(seed, k, d):
+    rules, X = make_rules(seed, k, d), np.random.default_rng(seed).uniform(-1, 1, (5, d))
+    alone = np.concatenate([firing_strengths(X[i : i + 1], rules) for i in range(5)])
+    np.testing.assert_array_equal(firing_strengths(X, rules), alone)
+
+
+@given(seeds, st.integers(1, 12), st.integers(1, 10))
+def test_gaps_are_differences_of_features(seed, k, d):
+    rng, rules = np.random.default_rng(seed), make_rules(seed, k, d)
+    first, second = rng.uniform(-1, 1, (2, 6, d))
+    mix = rng.uniform(0, 1, (6, 1))
+    apart = rule_features(mix * first + (1 - mix) * second, rules)
+    apart = apart - mix * rule_features(first, rules) - (1 - mix) * rule_features(second, rules)
+    np.testing.assert_allclose(rule_gaps(first, second, mix[:, 0], rules), apart, atol=1e-15)
+
+
+@given(seeds, st.integers(1, 12), st.integers(1, 10))
+def test_predictions_need_no_features(seed, k, d):
+    rng, rules = np.random.default_rng(seed), make_rules(seed, k, d)
+    X, weights = rng.uniform(-1, 1, (6, d)), rng.standard_normal(rules.n_outputs)
+    expected = rule_features(X, rules) @ weights
+    np.testing.assert_allclose(line_predictions(X, rules, weights), expected, rtol=1e-9, atol=1e-12)

@@ -29,6 +29,32 @@ def row_blocks(n_rows: int, block_rows: int = BLOCK_ROWS) -> Iterator[slice]:
         yield slice(start, min(start + block_rows, n_rows))
 
 
+def column_sums(columns: Array) -> Array:
+    """Sum of a table's columns, given as rows: what ``columns.T.sum(axis=1)`` is, to the last bit.
+
+    numpy adds up each row of a contiguous table in eight parts. Here all rows are added at once, in the same order,
+    which is faster where columns are few, and does not depend on the number of rows.
+
+    >>> column_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([4., 6.])
+    """
+    n_columns, n_rows = columns.shape
+    if not 8 <= n_columns <= 128 or n_rows == 0:  # numpy adds shorter rows in order, and divides longer ones again
+        in_order = n_columns < 8 and n_rows > 1
+        plain: Array = columns.sum(axis=0) if in_order else np.ascontiguousarray(columns.T).sum(axis=1)
+        return plain
+    whole = n_columns - n_columns % 8
+    parts = columns[:8].copy()
+    for start in range(8, whole, 8):
+        parts += columns[start : start + 8]
+    pairs = parts[::2] + parts[1::2]
+    fours = pairs[::2] + pairs[1::2]
+    total: Array = fours[0] + fours[1]
+    for column in columns[whole:]:
+        total += column
+    return total
+
+
 def as_floats(values: Any, name: str) -> Array:
     """Convert array-likes to floats; missing values of a data frame become NaN.
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.compiled import worthwhile
 from dsfr.core.density import RowDensity
-from dsfr.core.scaling.affine import Ranges
+from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.training.changed_rows import CompletedRows, CompleteRows, LimitedRows, LogRows
 from dsfr.training.rows import (
     ArrayRows,
@@ -30,6 +30,7 @@ from dsfr.training.rows import (
     weighted,
 )
 from dsfr.training.sample import Sample, sampled_only
+from dsfr.training.scaled import Scaled
 
 MAX_COUNTED = 2**16
 """Numbers of agents below this are counted, which takes one pass."""
@@ -92,6 +93,8 @@ class Kept:
 
     completion: Completion | None = None
     sample: Sample | None = None
+    scaled: Scaled | None = None
+    """While clusters are sought, see `Shard.scaled`."""
     accepted: dict[tuple[str, str], Accepted] = field(default_factory=dict)
     """By name of the task and part of its declaration."""
 
@@ -136,6 +139,20 @@ class Shard(OfRows):
         for X, y, weights in weighted(self.rows):
             self._count(len(y))
             yield X, y, weights
+
+    def scaled(self, ranges: Ranges) -> Array:
+        """Features of all rows, scaled, in one pass; they are kept until `forget_scaled`."""
+        self._count(self.n_samples)
+        known = self.kept.scaled
+        if known is None or not known.is_of(self.rows, ranges):
+            batches = (scale_features(X, ranges) for X, _ in self.rows.batches())
+            known = Scaled(self.rows, ranges, np.concatenate([np.empty((0, self.n_features)), *batches]))
+            self.kept.scaled = known
+        return known.X
+
+    def forget_scaled(self) -> None:
+        """Free the memory of scaled rows."""
+        self.kept.scaled = None
 
     def picked(self, wanted: IntArray, *, unlabeled: bool = False) -> Array:
         """Features of the rows with the given numbers, in one pass; see `pick`."""

@@ -88,7 +88,9 @@ class ClusterSums:
         weights = weighting.of(distances, fuzzifier)
         if row_weights is not None:
             weights *= row_weights[:, None]
-        return cls(weights.sum(axis=0), weights.T @ X, 0.5 * float(np.vdot(weights, distances)))
+        # Rows one after the other, as they are summed: with few clusters, that is faster than cluster by cluster.
+        mass, objective = np.add.accumulate(weights.T, axis=1)[:, -1], np.vdot(weights.T, distances.T)
+        return cls(mass, weights.T @ X, 0.5 * float(objective))
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         return ClusterSums(self.mass + other.mass, self.total + other.total, self.objective + other.objective)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dsfr.core.arrays import Array
+from dsfr.core.arrays import Array, column_sums
 
 MAX_SQUARED_DISTANCE = 1e300
 """Cap of squared distances."""
@@ -17,8 +17,9 @@ def squared_distances(X: Array, centers: Array) -> Array:
     """Squared Euclidean distance of every row to every center; shape (n, k).
 
     Computed from differences, not from ``|x|^2 - 2 x'm + |m|^2``, so that a row on a center has distance exactly 0.
+    Distances to one center lie side by side in memory: what is computed from them then has long inner loops.
     """
-    distances: Array = cdist(X, centers, "sqeuclidean")
+    distances: Array = cdist(centers, X, "sqeuclidean").T
     return np.minimum(distances, MAX_SQUARED_DISTANCE, out=distances)
 
 
@@ -56,10 +57,14 @@ def membership_powers(distances: Array, fuzzifier: float) -> Array:
     power = whole_power(fuzzifier)
     if power is None:
         return np.exp(fuzzifier * log_memberships(distances, fuzzifier))
-    ratios = np.ones_like(distances)
-    np.divide(distances.min(axis=1, keepdims=True), distances, out=ratios, where=distances > 0.0)
+    nearest = distances.min(axis=1, keepdims=True)
+    if nearest.min(initial=1.0) > 0.0:
+        ratios = nearest / distances
+    else:
+        ratios = np.ones_like(distances)
+        np.divide(nearest, distances, out=ratios, where=distances > 0.0)
     raised = _raised(ratios, power)
-    scale = raised.sum(axis=1, keepdims=True) ** -fuzzifier
+    scale = column_sums(raised.T)[:, None] ** -fuzzifier
     raised *= ratios
     raised *= scale
     return raised
@@ -77,13 +82,16 @@ def whole_power(fuzzifier: float) -> int | None:
 
 
 def _raised(values: Array, power: int) -> Array:
-    """Elementwise power by repeated squaring."""
-    result, factor = np.ones_like(values), values.copy()
-    while power:
+    """Elementwise power >= 1 by repeated squaring."""
+    factor = values.copy()
+    while not power & 1:
+        factor *= factor
+        power >>= 1
+    result = factor.copy()
+    while power := power >> 1:
+        factor *= factor
         if power & 1:
             result *= factor
-        power >>= 1
-        factor *= factor
     return result
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dsfr.core.arrays import Array
-from dsfr.core.clustering.memberships import MAX_SQUARED_DISTANCE, squared_distances
+from dsfr.core.arrays import Array, column_sums
+from dsfr.core.clustering.memberships import MAX_SQUARED_DISTANCE
 from dsfr.core.compiled import rule_predictions
 from dsfr.core.features.basis import Kernel
 from dsfr.core.features.gram import FeatureSums, RuleProducts
@@ -115,15 +115,27 @@ def rule_widths(variances: Array, width_scale: float) -> Array:
 
 def log_strengths(X: Array, rules: Rules) -> Array:
     """Sum over features of log-memberships, not normalised; shape (n, k)."""
-    logs = np.empty((len(X), len(rules.centers)))
+    logs = np.empty((len(rules.centers), len(X)))  # rule by rule in memory, for long inner loops
+    if rules.membership == Gaussian.name:
+        columns = np.ascontiguousarray(X.T)
+        for own, center, width in zip(logs, rules.centers, rules.widths, strict=True):
+            _log_gaussian(columns, center[:, None], width[:, None], out=own)
+        return logs.T
     membership = membership_of(rules.membership)
     with np.errstate(over="ignore"):
-        for k, (center, width) in enumerate(zip(rules.centers, rules.widths, strict=True)):
-            if rules.membership == Gaussian.name:
-                logs[:, k] = -squared_distances(X / width, (center / width)[None, :])[:, 0]
-            else:
-                logs[:, k] = np.maximum(membership.log((X - center) / width).sum(axis=1), -MAX_SQUARED_DISTANCE)
-    return logs
+        for own, center, width in zip(logs, rules.centers, rules.widths, strict=True):
+            np.maximum(membership.log((X - center) / width).sum(axis=1), -MAX_SQUARED_DISTANCE, out=own)
+    return logs.T
+
+
+def _log_gaussian(columns: Array, center: Array, width: Array, *, out: Array) -> None:
+    """Sum over features of ``-((x - m) / s)^2``, in their order whatever the number of rows, for every row."""
+    with np.errstate(over="ignore"):
+        distances = columns / width
+        distances -= center / width
+        distances *= distances
+        total = distances.sum(axis=0) if columns.shape[1] > 1 else np.add.accumulate(distances)[-1]
+    np.negative(np.minimum(total, MAX_SQUARED_DISTANCE, out=total), out=out)
 
 
 def firing_strengths(X: Array, rules: Rules) -> Array:
@@ -134,7 +146,7 @@ def firing_strengths(X: Array, rules: Rules) -> Array:
     strength = log_strengths(X, rules)
     strength -= strength.max(axis=1, keepdims=True)
     np.exp(strength, out=strength)
-    strength /= strength.sum(axis=1, keepdims=True)
+    strength /= column_sums(strength.T)[:, None]
     return strength
 
 
@@ -146,3 +158,32 @@ def rule_features(X: Array, rules: Rules) -> Array:
     H[:, :, 0] = strengths
     np.multiply(strengths[:, :, None], X[:, None, :], out=H[:, :, 1:])
     return H.reshape(n_rows, rules.n_outputs)
+
+
+def line_predictions(X: Array, rules: Rules, weights: Array) -> Array:
+    """``H(X) w`` without forming ``H``: strengths times the values of the rules' lines; shape (n,)."""
+    lines = weights.reshape(rules.n_rules, -1)
+    values = X @ lines[:, 1:].T
+    values += lines[:, 0]
+    predictions: Array = np.einsum("nk,nk->n", rules.strengths(X), values)
+    return predictions
+
+
+def rule_gaps(first: Array, second: Array, mix: Array, rules: Rules) -> Array:
+    """What `rule_features` of mixed rows have over the mix of their features; shape (n, k(d+1)).
+
+    Computed rule by rule, for which temporaries stay in the processor's cache.
+    """
+    share, rest = mix, 1.0 - mix
+    mixed = share[:, None] * first + rest[:, None] * second
+    strengths, of_first, of_second = (rules.strengths(rows).T for rows in (mixed, first, second))
+    inputs, firsts, seconds = (np.vstack([np.ones(len(mix)), rows.T]) for rows in (mixed, first, second))
+    gaps = np.empty((rules.n_rules, *inputs.shape))
+    part = np.empty_like(inputs)
+    for k, gap in enumerate(gaps):
+        np.multiply(strengths[k], inputs, out=gap)
+        np.multiply(of_first[k], firsts, out=part)
+        gap -= np.multiply(share, part, out=part)
+        np.multiply(of_second[k], seconds, out=part)
+        gap -= np.multiply(rest, part, out=part)
+    return gaps.reshape(rules.n_outputs, len(mix)).T

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from dsfr.core.arrays import BLOCK_ROWS, Array, IntArray, row_blocks
 from dsfr.core.features.basis import FeatureMap
+from dsfr.core.features.takagi_sugeno import Rules, rule_gaps
 from dsfr.core.threads import each_chunk
 
 POOL_ROWS = 50
@@ -101,6 +102,8 @@ def near_pairs(X: Array, pairs: Pairs, pool: IntArray, stretch: Array | None = N
 
 def interpolation_gap(first: Array, second: Array, mix: Array, basis: FeatureMap) -> Array:
     """``B = H(mix U1 + (1-mix) U2) - mix H(U1) - (1-mix) H(U2)``, paper eq. (15); one row per pair."""
+    if isinstance(basis, Rules):
+        return rule_gaps(first, second, mix, basis)
     share = mix[:, None]
     rest = 1.0 - share
     gap = basis.features(share * first + rest * second)

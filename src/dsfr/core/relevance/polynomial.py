@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.gram import FeatureSums
 from dsfr.core.relevance.slopes import MIN_RELEVANCE
 from dsfr.core.scaling.affine import Ranges
+from dsfr.core.solve.cholesky import log_determinant, quick_factor, quick_solve
 from dsfr.core.solve.evidence import SMALLEST_NOISE, low_rank_root
 from dsfr.core.solve.statistics import Statistics
 
@@ -108,11 +108,11 @@ class _CurvatureEvidence:
         """Minus the log evidence and the log prior of the relevances, and the gradient."""
         prior = np.exp(self._shape @ logs)
         scaled = self._root * prior
-        factor = cho_factor(scaled @ self._root.T + np.eye(len(self._root)))
-        solved = cho_solve(factor, self._rest)
+        factor = quick_factor(scaled @ self._root.T + np.eye(len(self._root)))
+        solved = quick_solve(factor, self._rest)
         q = max(self._beyond + float(self._rest @ solved), SMALLEST_NOISE * self._square)
-        value = -self._n / 2.0 * np.log(q) - np.log(np.diag(factor[0])).sum()
-        fitted, used = self._root.T @ solved, np.einsum("rp,rp->p", scaled, cho_solve(factor, self._root))
+        value = -self._n / 2.0 * np.log(q) - log_determinant(factor) / 2.0
+        fitted, used = self._root.T @ solved, np.einsum("rp,rp->p", scaled, quick_solve(factor, self._root))
         gradient = self._shape.T @ (self._n / q * prior * fitted**2 - used) / 2.0
         off = (logs[:-2] - USUAL_LOG_CURVATURE) / LOG_CURVATURE_DEVIATION
         gradient[:-2] -= off / LOG_CURVATURE_DEVIATION

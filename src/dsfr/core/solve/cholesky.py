@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.lapack import dpocon
+from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from dsfr.core.arrays import Array
 
@@ -35,6 +35,41 @@ def solve_factored(factor: Array, right: Array) -> Array:
     """Solution ``x`` of ``R'R x = right`` for the factor ``R`` of `cholesky`."""
     solution: Array = cho_solve((factor, False), right)
     return solution
+
+
+def quick_factor(matrix: Array) -> Array:
+    """What ``cho_factor(matrix)[0]`` is, without scipy's checks, which take longer than small systems themselves.
+
+    The upper triangle is the factor; the lower one is arbitrary.
+
+    Raises
+    ------
+    LinAlgError
+        If the matrix is not positive definite to working precision.
+    ValueError
+        If it is not finite, with the words of scipy.
+    """
+    if matrix.size == 0:  # which LAPACK's interface refuses
+        return matrix
+    factor, failed = dpotrf(matrix, lower=False, clean=False)
+    if failed:
+        raise LinAlgError(f"the leading minor of order {failed} is not positive definite")
+    # Whatever is not finite above the diagonal makes a later entry of it so.
+    if not np.isfinite(factor.diagonal()).all():
+        raise ValueError("array must not contain infs or NaNs")
+    found: Array = factor
+    return found
+
+
+def quick_solve(factor: Array, right: Array) -> Array:
+    """Solution ``x`` of ``R'R x = right`` for a factor of `quick_factor`, without checks."""
+    solution: Array = dpotrs(factor, right, lower=False)[0] if right.size else right.copy()
+    return solution
+
+
+def log_determinant(factor: Array) -> float:
+    """Of the matrix with this factor."""
+    return 2.0 * float(np.log(factor.diagonal()).sum())
 
 
 def _singular(matrix: Array, reciprocal_condition: float) -> str:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array
-from dsfr.core.solve.cholesky import SingularSystemError, cholesky
+from dsfr.core.solve.cholesky import SingularSystemError, cholesky, log_determinant, quick_factor, quick_solve
 from dsfr.core.solve.statistics import Statistics
 
 LOG_RIDGE = (-6.0, 4.0)
@@ -91,12 +91,12 @@ class Evidence:
         return self._solve_by_weights(prior) if self._root is None else self._solve_by_labels(prior, self._root)
 
     def _solve_by_weights(self, prior: Array) -> _Solved:
-        factor = cho_factor(self._gram + np.diag(prior))
-        weights = cho_solve(factor, self._moment)
-        log_ratio = np.log(prior).sum() - 2.0 * np.log(np.diag(factor[0])).sum()
+        factor = quick_factor(self._gram + np.diag(prior))
+        weights = quick_solve(factor, self._moment)
+        log_ratio = np.log(prior).sum() - log_determinant(factor)
 
         def gain() -> Array:
-            lost: Array = 1.0 / prior - np.diag(cho_solve(factor, np.eye(len(prior))))
+            lost: Array = 1.0 / prior - np.diag(quick_solve(factor, np.eye(len(prior))))
             return lost
 
         return _Solved(weights, self._floored(self._square - float(self._moment @ weights)), float(log_ratio), gain)
@@ -104,12 +104,12 @@ class Evidence:
     def _solve_by_labels(self, prior: Array, root: Array) -> _Solved:
         """With fewer labels than weights: all in the space of ``root``, where ``H'H = root' root``."""
         scaled = root / prior
-        factor = cho_factor(scaled @ root.T + np.eye(len(root)))
-        solved = cho_solve(factor, self._rest)
-        log_ratio = -2.0 * np.log(np.diag(factor[0])).sum()
+        factor = quick_factor(scaled @ root.T + np.eye(len(root)))
+        solved = quick_solve(factor, self._rest)
+        log_ratio = -log_determinant(factor)
 
         def gain() -> Array:
-            lost: Array = np.einsum("rp,rp->p", scaled, cho_solve(factor, scaled))
+            lost: Array = np.einsum("rp,rp->p", scaled, quick_solve(factor, scaled))
             return lost
 
         q = self._floored(self._square - float(self._rest @ (self._rest - solved)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array
+from dsfr.core.solve.cholesky import log_determinant, quick_factor, quick_solve
 from dsfr.core.solve.evidence import SMALLEST_NOISE, low_rank_root
 from dsfr.core.solve.statistics import Statistics
 
@@ -126,14 +127,14 @@ class _Evidence:
 
     def weights(self, variances: Array) -> Array:
         """Posterior mean of the weights."""
-        factor = cho_factor((self._root * variances) @ self._root.T + np.eye(len(self._root)))
-        mean: Array = variances * (self._root.T @ cho_solve(factor, self._rest))
+        factor = quick_factor((self._root * variances) @ self._root.T + np.eye(len(self._root)))
+        mean: Array = variances * (self._root.T @ quick_solve(factor, self._rest))
         return mean
 
     def noise(self, variances: Array) -> float:
         """The best standard deviation of the noise."""
-        factor = cho_factor((self._root * variances) @ self._root.T + np.eye(len(self._root)))
-        return float(np.sqrt(self._residual(cho_solve(factor, self._rest)) / self._n))
+        factor = quick_factor((self._root * variances) @ self._root.T + np.eye(len(self._root)))
+        return float(np.sqrt(self._residual(quick_solve(factor, self._rest)) / self._n))
 
     def _residual(self, solved: Array) -> float:
         return max(self._beyond + float(self._rest @ solved), SMALLEST_NOISE * self._square)
@@ -144,13 +145,13 @@ class _Evidence:
         variances = prior.variances(logs)
         scaled = self._root * variances
         try:
-            factor = cho_factor(scaled @ self._root.T + np.eye(len(self._root)))
+            factor = quick_factor(scaled @ self._root.T + np.eye(len(self._root)))
         except LinAlgError:
             return np.inf, np.zeros_like(logs)
-        solved = cho_solve(factor, self._rest)
+        solved = quick_solve(factor, self._rest)
         q = self._residual(solved)
-        value = -self._n / 2.0 * np.log(q / self._n) - np.log(np.diag(factor[0])).sum()
-        fitted, used = self._root.T @ solved, np.einsum("rp,rp->p", scaled, cho_solve(factor, self._root))
+        value = -self._n / 2.0 * np.log(q / self._n) - log_determinant(factor) / 2.0
+        fitted, used = self._root.T @ solved, np.einsum("rp,rp->p", scaled, quick_solve(factor, self._root))
         by_weight = np.where(variances < np.exp(LARGEST), self._n / q * variances * fitted**2 - used, 0.0)
         gradient = prior.shape.T @ by_weight / 2.0
         off = (logs - prior.mean) / prior.deviation

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dsfr.core.arrays import Array
 from dsfr.core.clustering.fuzzy_c_means import ClusterSums, ClusterVariances
 from dsfr.core.clustering.memberships import Weighting
 from dsfr.core.scaling.affine import Ranges
 from dsfr.storage.bundles import Bundle
+from dsfr.training.scaled import is_small
 from dsfr.training.scaling.survey import KEPT_RANGES
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import array, at_least, optional
@@ -68,16 +71,37 @@ def local_variances(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
 
 def own_sums(shard: Shard, memory: Bundle, centers: Array) -> ClusterSums:
     """Sums over an agent's own rows."""
-    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory), weighting_in(memory))
-    parts = (part for X, _ in shard.batches() for part in ClusterSums.parts(X, *arguments, fast=shard.fast))
+    arguments = (centers, float(memory["fuzzifier"]))
+    parts = (
+        part
+        for X, ranges in _rows_and_ranges(shard, memory)
+        for part in ClusterSums.parts(X, *arguments, ranges, weighting_in(memory), fast=shard.fast)
+    )
     return sum(parts, ClusterSums.none(centers))
 
 
 def own_spread(shard: Shard, memory: Bundle, centers: Array) -> ClusterVariances:
-    """Spread of an agent's own rows about ``centers``."""
-    arguments = (centers, float(memory["fuzzifier"]), unpack(Ranges, memory), weighting_in(memory))
-    parts = (part for X, _ in shard.batches() for part in ClusterVariances.parts(X, *arguments, fast=shard.fast))
-    return sum(parts, ClusterVariances.none(centers))
+    """Spread of an agent's own rows about ``centers``, the last that is asked of clusters."""
+    arguments = (centers, float(memory["fuzzifier"]))
+    parts = (
+        part
+        for X, ranges in _rows_and_ranges(shard, memory)
+        for part in ClusterVariances.parts(X, *arguments, ranges, weighting_in(memory), fast=shard.fast)
+    )
+    spread = sum(parts, ClusterVariances.none(centers))
+    shard.forget_scaled()
+    return spread
+
+
+def _rows_and_ranges(shard: Shard, memory: Bundle) -> Iterator[tuple[Array, Ranges | None]]:
+    """One pass over the rows, and the ranges to scale them by; None where they are scaled.
+
+    Compiled kernels scale on their way. Else scaled rows are kept from one step to the next.
+    """
+    ranges = unpack(Ranges, memory)
+    if shard.fast or not is_small(shard.rows):
+        return ((X, ranges) for X, _ in shard.batches())
+    return iter([(shard.scaled(ranges), None)])
 
 
 def weighting_in(memory: Bundle) -> Weighting:

@@ -10,8 +10,8 @@ import numpy as np
 
 from dsfr.core.arrays import BLOCK_ROWS, Array
 from dsfr.core.features.bases import AnyBasis
-from dsfr.core.features.basis import Kernel
 from dsfr.core.features.effects import OPTIONAL_ARRAYS, Effects
+from dsfr.core.features.takagi_sugeno import Rules, line_predictions
 from dsfr.core.prediction.stacking import LeftOut
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.evidence import Tuned
@@ -153,13 +153,21 @@ def member_predictions(X: Array, broadcast: Bundle, *, fast: bool) -> Iterator[A
     In deviations of the target.
     """
     bases, ranges = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))], unpack(Ranges, broadcast)
-    functions = [_prediction(unpack_basis(base), ranges, base["weights"], fast=fast) for base in bases]
-    return each_chunk(lambda chunk: np.stack([f(X[chunk]) for f in functions], axis=1), len(X), BLOCK_ROWS)
+    made = [(unpack_basis(base), base["weights"]) for base in bases]
+    kernels = [basis.kernel(ranges, weights) if fast else None for basis, weights in made]
+
+    def of_chunk(chunk: slice) -> Array:
+        # Compiled kernels scale on their way.
+        scaled = scale_features(X[chunk], ranges) if None in kernels else X[chunk]
+        parts = zip(made, kernels, strict=True)
+        values = [_predicted(scaled, *own) if kernel is None else kernel(X[chunk]) for own, kernel in parts]
+        return np.stack(values, axis=1)
+
+    return each_chunk(of_chunk, len(X), BLOCK_ROWS)
 
 
-def _prediction(basis: AnyBasis, ranges: Ranges, weights: Array, *, fast: bool) -> Kernel:
-    kernel = basis.kernel(ranges, weights) if fast else None
-    return (lambda X: basis.features(scale_features(X, ranges)) @ weights) if kernel is None else kernel
+def _predicted(scaled: Array, basis: AnyBasis, weights: Array) -> Array:
+    return line_predictions(scaled, basis, weights) if isinstance(basis, Rules) else basis.features(scaled) @ weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,16 +43,17 @@ def matrix_is_semidefinite(matrix: Array) -> bool:
 
 def triangle_is_semidefinite(triangle: Array, size: int) -> bool:
     """Whether the upper triangle of a matrix, row by row, can be that of a positive semidefinite one."""
-    largest = max(float(np.abs(triangle).max(initial=0.0)), 1.0)
-    starts = np.append(0, np.cumsum(np.arange(size, 0, -1)))
-    diagonal = triangle[starts[:-1]] / largest
+    sizes = np.abs(triangle)
+    largest = max(float(sizes.max(initial=0.0)), 1.0)
+    lengths = np.arange(size, 0, -1)
+    diagonal = triangle[np.cumsum(lengths) - lengths] / largest
     if (diagonal < -ROUNDING).any():
         return False
     roots = np.sqrt(np.maximum(diagonal, 0.0) + ROUNDING)
-    for i in range(size):
-        row = np.abs(triangle[starts[i] : starts[i + 1]]) / largest
-        if (row > roots[i] * roots[i:] * (1.0 + ROUNDING)).any():
-            return False
+    others = np.concatenate([np.empty(0), *(roots[i:] for i in range(size))])
+    sizes /= largest * (1.0 + ROUNDING)
+    if (sizes > np.repeat(roots, lengths) * others).any():
+        return False
     return size > MAX_DECOMPOSED or _smallest_eigenvalue(triangle / largest, size) >= -ROUNDING * size
 
 
