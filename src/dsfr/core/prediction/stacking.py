@@ -78,6 +78,15 @@ class LeftOut:
         total = self.target_square - 2.0 * float(self.moment @ shares) + float(shares @ self.products @ shares)
         return max(total, 0.0) / self.n
 
+    def trust(self, shares: Array) -> float:
+        """Factor on an average, about the mean of the targets: half way from 1 to that of the least squared error.
+
+        The latter, in [0, 1], varies as much by chance as it differs from 1: half of it is worth more.
+        """
+        square = float(shares @ self.products @ shares)
+        best = float(self.moment @ shares) / square if square > 0.0 else 1.0
+        return (1.0 + float(np.clip(best, 0.0, 1.0))) / 2.0
+
     def shares(self) -> Array:
         """Shares >= 0 that sum to 1 and minimise the squared leave-one-out error, held back towards equal ones.
 

@@ -63,6 +63,22 @@ class EffectMember:
         return Base.of_effects(settings, self.effects.without(kept[1:]), solution)
 
 
+def mean_member(like: Base) -> Base:
+    """A sum of no effects: the mean of the labels, over the knots of another member."""
+    basis, total = like.basis, like.found.statistics
+    assert isinstance(basis, Effects)
+    assert total is not None
+    n, no_effects = total.n_labeled, np.zeros(basis.n_outputs - 1, dtype=bool)
+    noise = float(np.sqrt(total.target_square / n))
+    height = -n * float(np.log(max(noise, np.finfo(np.float64).tiny)))
+    alone = first_ones(total, 1)
+    found = Solution(
+        alone.moment / n, tuned=Tuned(0.0, 0.0, noise, height), statistics=alone, prior_precision=np.zeros(1)
+    )
+    effects = replace(basis.without(no_effects), curves=basis.curves[:, :, :0])
+    return Base.of_effects(like.settings, effects, found)
+
+
 def trained(effects: Effects, total: Statistics, start: PriorVariances | None = None) -> EffectMember | None:
     """The prior of the highest evidence, sought from that of fewer effects if this is given."""
     with single_threaded_blas():

@@ -21,6 +21,7 @@ from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.clustering.clusters import Variation, agree_rules, cluster_scale
+from dsfr.training.ensemble.effect_member import mean_member
 from dsfr.training.ensemble.members import Base, mixture_message
 from dsfr.training.ensemble.relevance import agree_polynomial, mean_square_slopes, stretch
 from dsfr.training.rounds import Observer
@@ -39,6 +40,8 @@ MOST_WEIGHTS = 500
 RULE_OPTIMISM = 1.2
 """Typical factor by which leave-one-out errors of rule bases are too small, because relevance and ridge saw all labels.
 Chosen on the design tables of benchmarks/tables; for effects it is estimated table by table."""
+NEGLIGIBLE_SHARE = 0.01
+"""Share of the mean of the labels up to which it is no member."""
 RELEVANCE_STEPS = 3
 """Rule bases of the same kind until the relevances of a single model have settled."""
 
@@ -56,7 +59,10 @@ def agree_bases(
         return members, Weighed(np.ones(1))
     if not members:
         raise ValueError(_nothing_fits(settings, population))
-    return members, _weigh(engine, settings, population, members)
+    weighed = _weigh(engine, settings, population, members)
+    if weighed.of_mean <= NEGLIGIBLE_SHARE:
+        return members, weighed
+    return [*members, mean_member(effects[0])], weighed.with_mean()
 
 
 def _agree_each(
@@ -178,6 +184,12 @@ class Weighed:
     sums."""
     left_out: float | None = None
     """Root mean squared leave-one-out error, in deviations of the target, where it is known."""
+    of_mean: float = 0.0
+    """Share that the mean of the labels is to have, as a further member."""
+
+    def with_mean(self) -> Weighed:
+        """Shares with that of the mean behind them."""
+        return replace(self, shares=np.append((1.0 - self.of_mean) * self.shares, self.of_mean), of_mean=0.0)
 
     def typical_error(self, scores: Scores, deviation: float) -> float:
         """The smaller of two estimates of the error of the average, in units of the target's ``deviation``.
@@ -207,10 +219,11 @@ def _weigh(engine: Engine, settings: Settings, population: Population, trained: 
     factors = [RULE_OPTIMISM if base.has_rules else base.found.optimism for base in trained]
     larger = measured.inflated(np.array(factors))
     shares: Array = groups @ larger.grouped(groups).shares()
-    too_small = larger.mean_square(shares) / max(measured.mean_square(shares), np.finfo(np.float64).tiny)
-    error = larger.mean_square(shares)
+    trust = 1.0 if ruled.all() else larger.trust(shares)
+    error = larger.mean_square(trust * shares)
+    too_small = error / max(measured.mean_square(trust * shares), np.finfo(np.float64).tiny)
     of_sums = (error, larger.n) if engine.only_sums else None
-    return Weighed(shares, float(np.sqrt(max(too_small, 1.0))), of_sums, float(np.sqrt(error)))
+    return Weighed(shares, float(np.sqrt(max(too_small, 1.0))), of_sums, float(np.sqrt(error)), 1.0 - trust)
 
 
 def _left_out(engine: Engine, population: Population, trained: list[Base]) -> LeftOut:
