@@ -46,9 +46,11 @@ PREDICTED = 0.5
 """Squared leave-one-out error with labels far off as they are, over that with these moved to the limits, below which
 others predict them. A mistake takes part in the mean of all labels, so it seems to be predicted a little."""
 
-SPOILT = 0.1
+SPOILT = 0.005
 """Squared leave-one-out error that other labels may gain with labels far off as they are, over what all labels together
-lose. Where nearly all targets are the same, these are predicted nearly without error before, and anything is worse.
+lose. Where nearly all targets are the same, these are predicted nearly without error before, and anything is worse: on
+invented tables with 0.85 zeros by less than 1e-6. The dearest of 50 houses of a design table spoils others by 0.017:
+the test error grows by half.
 """
 
 
