@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 
 import dsfr
 from dsfr import AutoSFRRegressor, Ensemble, RuleRegressor
-from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, rounded_hold
+from dsfr.core.prediction.link import Link, held_link, log_link, mean_factor, reach_of, rounded_hold
+from dsfr.core.prediction.scores import Scores
 from dsfr.export import to_onnx
 from dsfr.export.fml import to_fml
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of, notes_of_student
 from dsfr.training.changed_rows import LogRows
+from dsfr.training.ensemble.rule_bases import Weighed
 from dsfr.training.rows import ArrayRows
 from tests import card_reader
 from tests.tables import owners_of
@@ -314,6 +316,69 @@ def test_a_mistaken_label_does_not_count_as_it_is(seed, times, copies):
     X[:copies], hidden[:copies] = X[0], hidden[0]
     model = AutoSFRRegressor(ensemble=QUICK, random_state=0).fit(X, hidden)
     assert dsfr.nrmse(y[60:], model.predict(X[60:])) < 1.0
+
+
+def test_a_few_large_errors_do_not_end_what_is_followed_beyond_the_labels():
+    beyond = []
+    for n_odd in (0, 3):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1.0, 1.0, (400, 3))
+        y = 5.0 * X[:, 0] + X[:, 1] + 0.1 * rng.standard_normal(400)
+        y[:n_odd] += 6.0
+        model = AutoSFRRegressor(ensemble=QUICK, random_state=0).fit(X, np.where(np.arange(400) < 100, y, np.nan))
+        link = model.model_.mixture.link
+        beyond.append((link.high - y[:100].max()) / y[:100].std())
+    assert beyond[0] > beyond[1] > 2.0
+
+
+@few
+@given(seed=seeds, n=st.integers(20, 200), share=st.floats(0.02, 0.3))
+def test_a_target_that_is_nearly_always_0_and_not_predicted_is_not_followed(seed, n, share):
+    y = np.where(np.random.default_rng(seed).random(n) < share, 1.0, 0.0)
+    y[0] = 1.0
+    errors = np.sort(np.abs(y - y.mean()))
+    scores = Scores(errors, np.arange(1.0, n + 1.0))
+    typical = Weighed(np.ones(1)).typical_error(scores, float(y.std()))
+    assert reach_of(typical, float(y.std()), is_log=False) == 1.0
+
+
+PAIRS = Ensemble(n_models=0, effects="pairs")
+
+
+def mostly_nothing(seed, n_rows=800, n_labels=200):
+    """An amount that 0.85 of the rows do not have, times a price: targets are 0 but for rounding, or far off that."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 4))
+    X[:, 0] = np.where(rng.random(n_rows) < 0.15, 1.0 + rng.exponential(size=n_rows), 0.0)
+    y = 20.0 * X[:, 0] * (1.0 + 0.3 * X[:, 1]) + 0.01 * rng.standard_normal(n_rows)
+    return X, y, np.where(np.arange(n_rows) < n_labels, y, np.nan)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tail_that_other_labels_predict_is_followed(seed):
+    X, y, hidden = mostly_nothing(seed)
+    model = AutoSFRRegressor(ensemble=PAIRS, random_state=0).fit(X, hidden)
+    assert dsfr.nrmse(y[200:], model.predict(X[200:])) < 0.05
+    if seed == 0:
+        shared = AutoSFRRegressor(ensemble=PAIRS, random_state=0).fit(X, hidden, agents=owners_of(seed, len(y), 3))
+        np.testing.assert_allclose(shared.predict(X), pooled := model.predict(X), atol=1e-6 * np.ptp(pooled))
+
+
+@pytest.mark.filterwarnings("ignore:a target of")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("deviations", [-30.0, 100.0, 1e4])
+def test_a_typing_mistake_in_a_label_moves_nobody(seed, deviations):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((600, 4))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(600)
+    hidden = np.where(np.arange(600) < 200, y, np.nan)
+    mistaken = hidden.copy()
+    mistaken[seed] = deviations * y.std()
+    errors = [
+        dsfr.nrmse(y[200:], AutoSFRRegressor(ensemble=PAIRS, random_state=0).fit(X, of).predict(X[200:]))
+        for of in (hidden, mistaken)
+    ]
+    assert errors[1] < errors[0] + 0.3
 
 
 def report_notes(model, data):

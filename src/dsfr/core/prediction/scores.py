@@ -13,6 +13,9 @@ CAUTION = 3.0
 """Labels that an error as large as the deviation of the target counts as: chosen on the design tables of
 benchmarks/tables."""
 
+USUAL = 0.9
+"""Share of the errors that are usual: the others may be mistakes, or rows that lack what the target depends on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scores:
@@ -73,6 +76,13 @@ class Scores:
         largest = max(float(self.thresholds[-1]), np.finfo(np.float64).tiny)
         squares = np.diff(self.counts, prepend=0.0) @ (self.thresholds / largest) ** 2
         return largest * float(np.sqrt(squares / self.counts[-1]))
+
+    @property
+    def usual_deviation(self) -> float:
+        """Deviation of the normal distribution that has as many errors within the same limits as are `USUAL`."""
+        if not self.suffice_for(USUAL):
+            return self.deviation
+        return self.half_width(USUAL) / float(ndtri((1.0 + USUAL) / 2.0))
 
     @property
     def standard_error(self) -> float:

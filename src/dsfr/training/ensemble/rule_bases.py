@@ -42,6 +42,9 @@ RULE_OPTIMISM = 1.2
 Chosen on the design tables of benchmarks/tables; for effects it is estimated table by table."""
 NEGLIGIBLE_SHARE = 0.01
 """Share of the mean of the labels up to which it is no member."""
+LEAST_USUAL = 1.0 / 3.0
+"""Of the root mean squared error, what the typical one is at least, however small nine errors in ten are: so a model
+that does no better than the mean of a target that is nearly always 0 is not followed beyond the labels."""
 RELEVANCE_STEPS = 3
 """Rule bases of the same kind until the relevances of a single model have settled."""
 
@@ -55,11 +58,9 @@ def agree_bases(
     if settings.n_models == 1 and trained:
         trained = [trained[-1] if settings.tune is None else max(trained, key=lambda base: base.score)]
     members = [*effects, *trained]
-    if len(members) == 1:
-        return members, Weighed(np.ones(1))
     if not members:
         raise ValueError(_nothing_fits(settings, population))
-    weighed = _weigh(engine, settings, population, members)
+    weighed = weigh(engine, settings, population, members)
     if weighed.of_mean <= NEGLIGIBLE_SHARE:
         return members, weighed
     return [*members, mean_member(effects[0])], weighed.with_mean()
@@ -192,18 +193,22 @@ class Weighed:
         return replace(self, shares=np.append((1.0 - self.of_mean) * self.shares, self.of_mean), of_mean=0.0)
 
     def typical_error(self, scores: Scores, deviation: float) -> float:
-        """The smaller of two estimates of the error of the average, in units of the target's ``deviation``.
+        """The smallest of three estimates of the error of the average, in units of the target's ``deviation``.
 
         Scores are for rows of the mean variance. A few outlying labels, of which a model without their own label knows
-        little, make that large, however small all errors are.
+        little, make that large, however small all errors are. A few large errors do not tell how far the model is worth
+        following either, but count for something: see `LEAST_USUAL`.
         """
-        if self.left_out is None:
-            return scores.deviation
-        return min(scores.deviation, scores.with_caution(self.left_out * deviation, deviation))
+        error = scores.deviation
+        if self.left_out is not None:
+            error = min(error, scores.with_caution(self.left_out * deviation, deviation))
+        return min(error, max(scores.usual_deviation, LEAST_USUAL * error))
 
 
-def _weigh(engine: Engine, settings: Settings, population: Population, trained: list[Base]) -> Weighed:
+def weigh(engine: Engine, settings: Settings, population: Population, trained: Sequence[Base]) -> Weighed:
     """Rule bases by evidence, and their average stacked with effects on leave-one-out predictions; or all stacked."""
+    if len(trained) == 1:
+        return Weighed(np.ones(1))
     ruled = np.array([base.has_rules for base in trained])
     by_evidence = np.zeros(len(trained))
     total = trained[-1].found.statistics
@@ -226,7 +231,7 @@ def _weigh(engine: Engine, settings: Settings, population: Population, trained: 
     return Weighed(shares, float(np.sqrt(max(too_small, 1.0))), of_sums, float(np.sqrt(error)), 1.0 - trust)
 
 
-def _left_out(engine: Engine, population: Population, trained: list[Base]) -> LeftOut:
+def _left_out(engine: Engine, population: Population, trained: Sequence[Base]) -> LeftOut:
     """Products of leave-one-out predictions; where sums alone leave the agents, by generalised cross-validation."""
     equal = np.full(len(trained), 1.0 / len(trained))
     if not engine.only_sums:
