@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import dsfr
 from dsfr import AutoSFRRegressor, Ensemble, SFRRegressor, load
 from dsfr.core.features.takagi_sugeno import Rules
+from dsfr.core.prediction.stacking import LeftOut
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.scaling.quantiles import N_THRESHOLDS
 from dsfr.core.solve.statistics import solve_weights
@@ -318,3 +319,33 @@ def test_limits_of_an_earlier_training_are_forgotten(scaling):
     engine = InProcessEngine(shards, TASKS)
     train(engine, make_settings(scaling="robust", solver="sums", n_rules=3))
     np.testing.assert_array_equal(train(engine, told).predictor.predict(X), expected)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 3.0))
+@settings(max_examples=40, deadline=None)
+def test_an_average_is_trusted_half_way_to_its_best_factor(seed, noise):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=80)
+    predictions = np.stack([y + noise * rng.normal(size=80), rng.normal(size=80)], axis=1)
+    sums = LeftOut.of(predictions, y, np.ones(80))
+    for shares in (np.array([1.0, 0.0]), np.array([0.5, 0.5])):
+        trust = sums.trust(shares)
+        f = predictions @ shares
+        assert trust == pytest.approx((1.0 + np.clip(f @ y / (f @ f), 0.0, 1.0)) / 2.0)
+        assert sums.mean_square(trust * shares) <= sums.mean_square(shares) + 1e-12
+    assert LeftOut.none(2).trust(np.array([0.5, 0.5])) == 1.0
+
+
+@pytest.mark.parametrize("n_agents", [1, 3])
+def test_the_mean_of_the_labels_has_a_share_where_they_say_little_and_none_where_they_say_all(n_agents):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 4))
+    for noise, expected in ((5.0, True), (0.01, False)):
+        truth = X[:, 0] + noise * rng.normal(size=300)
+        y = np.where(np.arange(300) < 50, truth, np.nan)
+        model = AutoSFRRegressor(random_state=0).fit(X, y, agents=np.arange(300) % n_agents)
+        means = [member for member in model.model_.mixture.members if member.predictor.basis.n_outputs == 1]
+        assert bool(means) == expected
+        for member in means:
+            assert 0.01 < member.share <= 0.5
+            np.testing.assert_allclose(member.predictor.predict(X), np.nanmean(y))
