@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.effects import Effects
@@ -38,15 +37,6 @@ UNLIKELY = 1e-4
 """As `NEGLIGIBLE`, of products that were not seen yet: features may do together what none does alone."""
 MOST_IN_PRODUCTS = 12
 """Features that likely products are made of, at most."""
-FOR_LINES = 1.0 / 3.0
-"""Share of the places of likely products that products of lines have, whatever single effects tell: features that do
-nothing alone may do all together, such as three of mean 0 that are multiplied. With 10 features nearly all find room.
-"""
-UNEXPLAINED = 0.35
-"""Noise, in deviations of the target, above which they have it: what single effects and pairs leave open may be
-products of lines. Between a design table that these explain (0.25) and invented products of three (0.42 to 0.75)."""
-MOST_OF_LINES = 24
-"""Features whose lines are multiplied, at most: 2,300 products."""
 TERMS_BY_FACTORS = (8, 6)
 """Terms of each feature that likely products of two and of three are made of, at most."""
 SMALLEST_DEVIATION = 1e-4
@@ -70,11 +60,11 @@ def product_effects(features: IntArray, n_terms: int, n_factors: int = 2) -> Int
 
 
 def likely_products(effects: Effects, found: PriorVariances, squares: Array, most: int) -> tuple[IntArray, IntArray]:
-    """Pairs and triples that are likely to vary most, ``most`` of both together; see `UNLIKELY` and `FOR_LINES`.
+    """Pairs and triples that are likely to vary most, ``most`` of both together; see `UNLIKELY`.
 
     ``found`` is for single effects and pairs. Single effects tell how much a term varies: its prior variance times its
     sum of squares over the labels, which has its place behind that of the constant in ``squares``. Terms of the
-    `MOST_IN_PRODUCTS` features that vary most are multiplied, and lines of the `MOST_OF_LINES` that do.
+    `MOST_IN_PRODUCTS` features that vary most are multiplied.
     """
     d, n = effects.knots.shape[1], len(effects.singles)
     heights = np.full((d, effects.curves.shape[2] + 1), -np.inf)
@@ -82,38 +72,17 @@ def likely_products(effects: Effects, found: PriorVariances, squares: Array, mos
         heights[tuple(effects.singles.T)] = np.log(found.variances[1 : n + 1] * squares[1 : n + 1] / squares[0])
     of_singles, of_products = found.logs[-2:]
     heights -= of_singles
-    by_factors = tuple(_tried_products(heights, n_terms, k) for k, n_terms in enumerate(TERMS_BY_FACTORS, start=2))
-    of_pairs, of_triples = (heights[own[:, ::2], own[:, 1::2]].sum(axis=1) for own in by_factors)
+    features = np.sort(np.argsort(-heights.max(axis=1), kind="stable")[:MOST_IN_PRODUCTS])
+    pairs, triples = (
+        product_effects(features, min(n_terms, heights.shape[1]), n_factors)
+        for n_factors, n_terms in enumerate(TERMS_BY_FACTORS, start=2)
+    )
+    of_pairs, of_triples = (heights[own[:, ::2], own[:, 1::2]].sum(axis=1) for own in (pairs, triples))
     height = np.append(of_pairs, of_triples + LOG_BY_FACTORS[2][0] - LOG_BY_FACTORS[1][0]) + of_products
-    are_lines = np.concatenate([(own[:, 1::2] == 0).all(axis=1) for own in by_factors])
-    for_lines = int(FOR_LINES * max(most, 0)) if found.noise > UNEXPLAINED else 0
-    chosen = _highest(np.where(are_lines, height, -np.inf), for_lines, -np.inf)
-    left = max(most, 0) - int(chosen.sum())
-    chosen |= _highest(np.where(chosen, -np.inf, height), left, float(np.log(UNLIKELY / squares[0])))
-    pairs, triples = by_factors
-    return pairs[chosen[: len(pairs)]], triples[chosen[len(pairs) :]]
-
-
-def _tried_products(heights: Array, n_terms: int, n_factors: int) -> IntArray:
-    """Products of terms of the features that vary most, and of lines of more features; each once."""
-    n_terms = min(n_terms, heights.shape[1])
-    of_terms = product_effects(_highest_features(heights.max(axis=1), MOST_IN_PRODUCTS), n_terms, n_factors)
-    of_lines = product_effects(_highest_features(heights[:, 0], MOST_OF_LINES), 1, n_factors)
-    products: IntArray = np.unique(np.concatenate([of_terms, of_lines]), axis=0)
-    return products
-
-
-def _highest_features(height: Array, most: int) -> IntArray:
-    features: IntArray = np.sort(np.argsort(-height, kind="stable")[:most])
-    return features
-
-
-def _highest(height: Array, most: int, above: float) -> npt.NDArray[np.bool_]:
-    """Which are the highest, ``most`` of them, of those above a limit."""
+    highest = np.argsort(-height, kind="stable")[: max(most, 0)]
     chosen = np.zeros(len(height), dtype=bool)
-    highest = np.argsort(-height, kind="stable")[:most]
-    chosen[highest[height[highest] > above]] = True
-    return chosen
+    chosen[highest[height[highest] > np.log(UNLIKELY / squares[0])]] = True
+    return pairs[chosen[: len(pairs)]], triples[chosen[len(pairs) :]]
 
 
 def effect_prior(effects: Effects, n_labeled: float, constant: float = 1.0) -> VariancePrior:
