@@ -46,9 +46,15 @@ class EffectMember:
     @property
     def kept(self) -> npt.NDArray[np.bool_]:
         """Effects that are not negligible, and the constant."""
-        kept: npt.NDArray[np.bool_] = self.found.variances * np.diag(self.total.gram) > NEGLIGIBLE
-        kept[0] = True
-        return kept
+        return self.strongest(self.effects.n_outputs)
+
+    def strongest(self, most: int) -> npt.NDArray[np.bool_]:
+        """The constant, and effects that are not negligible: those that may vary most over the labels, ``most`` in all."""
+        variation = self.found.variances * np.diag(self.total.gram)
+        variation[0] = np.inf
+        kept = np.zeros(len(variation), dtype=bool)
+        kept[np.argsort(-variation, kind="stable")[:most]] = True
+        return kept & (variation > NEGLIGIBLE)
 
     def is_clearly_better(self, than: EffectMember) -> bool:
         """Whether the labels clearly speak for it rather than for another one."""

@@ -26,6 +26,8 @@ LEAST_LABELS = 150.0
 """With fewer, levels are not tried."""
 LABELS_PER_LEVEL = 1.5
 """Levels of a feature with fewer labels, on average, say nothing of each other."""
+SMOOTH = 0.5
+"""Of all weights, what effects that were trained before may take: products of three alone would take all."""
 MORE_THAN_CHANCE = 1.0
 """Deviations of its score under chance that a feature must have."""
 MOST_FEATURES = 3
@@ -35,20 +37,20 @@ MOST_FEATURES = 3
 def agree_levels(
     engine: Engine, population: Population, distribution: Distribution, before: EffectMember, most: int
 ) -> EffectMember | None:
-    """The effects of ``before`` that count, and levels of the features that these tell most of.
+    """The effects of ``before`` that count most, and levels of the features that these tell most of.
 
     None if there are no such features, labels are few, or they do not clearly speak for levels.
     """
     if population.n_labeled < LEAST_LABELS:
         return None
-    smooth = before.effects.without(before.kept[1:])
+    kept = before.strongest(int(SMOOTH * most))
+    smooth = before.effects.without(kept[1:])
     levels = _that_fit(levels_of(distribution), population.n_labeled, most - smooth.n_outputs)
     if not levels:
         return None
     effects = _with_levels(smooth, population, distribution, levels)
     total = label_statistics(engine, population, effects)
-    variances = before.found.variances[before.kept]
-    effects, total = _telling(effects, total, variances)
+    effects, total = _telling(effects, total, before.found.variances[kept])
     if not len(effects.levels):
         return None
     found = trained(effects, total, start=before.found)
