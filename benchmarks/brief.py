@@ -24,12 +24,15 @@ def accuracy() -> str:
     parts = re.split(r"\n(?=judged tables)", text)
     found = {}
     for part in parts:
-        head = re.search(r"(\d+) labels: peers' NRMSE over that of rules, geometric mean over (\d+) tables", part)
+        head = re.search(r"(\w+) labels: peers' NRMSE over that of rules, geometric mean over (\d+) tables", part)
         if head:
             found[head[1]] = dict(re.findall(r"^(\S.*?) {2,}([\d.]+) ", part, flags=re.MULTILINE)), head[2]
-    n_tables = next(iter(found.values()))[1]
-    header = [f"error over that of `RuleRegressor` at {_commit(text)} ({n_tables} tables)", *PEERS]
-    return _table(header, [[f"{labels} labels", *(ratios[p] for p in PEERS)] for labels, (ratios, _) in found.items()])
+    header = [f"error over that of `RuleRegressor` at {_commit(text)}", *PEERS]
+    rows = [
+        [f"{labels} labels, {n_tables} tables", *(ratios.get(peer, "-") for peer in PEERS)]
+        for labels, (ratios, n_tables) in found.items()
+    ]
+    return _table(header, rows)
 
 
 def readability() -> str:

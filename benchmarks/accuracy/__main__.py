@@ -4,6 +4,8 @@
     python -m benchmarks.accuracy ours  [--tables design|judged] [--labels 50 ...] [--draws 4] [--methods auto ...]
     python -m benchmarks.accuracy show  [--tables design|judged] [--labels 50 ...] [--detail] [--unseen]
 
+Without --labels, 20 to 200 are run, which targets are set for, and all that are stored are shown.
+
 `peers` runs in the environment of benchmarks/accuracy/requirements.txt. Rows that are stored with the present version
 are not run again, so it can be stopped at any time. Without a command our methods run on the design tables and the
 comparison is shown. Design tables may be looked at as often as one likes; judged tables are for a release: each run of
@@ -15,12 +17,12 @@ import os
 import sys
 
 from benchmarks.accuracy import measure, peers, scores
+from benchmarks.accuracy.summary import WITH_TARGET
 from benchmarks.tables import DESIGN, JUDGED, UNSEEN
 from benchmarks.tables.bundled import ENVIRONMENT
 
 SETS = {"design": DESIGN, "judged": JUDGED}
 LABELS = ("20", "50", "100", "200", "500", "all")
-WITH_TARGET = LABELS[:4]
 
 
 def parse() -> argparse.Namespace:
@@ -28,7 +30,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("command", nargs="?", choices=("peers", "ours", "show"))
     parser.add_argument("--tables", choices=SETS, default="design")
     parser.add_argument("--only", nargs="+", help="names of tables within the set")
-    parser.add_argument("--labels", nargs="+", choices=LABELS, default=WITH_TARGET)
+    parser.add_argument("--labels", nargs="+", choices=LABELS)
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--unseen", action="store_true", help="judged tables of packages that were never used")
@@ -41,7 +43,7 @@ def units(arguments: argparse.Namespace, methods: tuple[str, ...]) -> list[measu
     tables = [name for name in SETS[arguments.tables] if name in (arguments.only or SETS[arguments.tables])]
     return [
         (table, labels, draw, method)
-        for labels in arguments.labels
+        for labels in arguments.labels or WITH_TARGET
         for draw in range(arguments.draws)
         for table in tables
         for method in arguments.methods or methods
@@ -66,9 +68,10 @@ def show(arguments: argparse.Namespace) -> None:
     from benchmarks.accuracy import page
 
     stored = page.Stored.read(arguments.tables, UNSEEN if arguments.unseen else SETS[arguments.tables])
-    text = "\n".join(page.lines(stored, arguments.methods or ("auto", "rules"), arguments.labels, arguments.detail))
+    methods, labels = arguments.methods or ("auto", "rules"), arguments.labels or LABELS
+    text = "\n".join(page.lines(stored, methods, labels, arguments.detail))
     print(text)
-    if list(arguments.labels) == list(WITH_TARGET) and not (arguments.methods or arguments.unseen):
+    if not (arguments.labels or arguments.methods or arguments.unseen):
         page.store(stored, text if not arguments.detail else "")
 
 

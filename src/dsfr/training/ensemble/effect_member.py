@@ -49,7 +49,7 @@ class EffectMember:
         return self.strongest(self.effects.n_outputs)
 
     def strongest(self, most: int) -> npt.NDArray[np.bool_]:
-        """The constant and effects that are not negligible, ``most`` in all: those that may vary most over the labels."""
+        """The constant and effects that are not negligible, ``most`` in all: those that may vary most over labels."""
         variation = self.found.variances * np.diag(self.total.gram)
         variation[0] = np.inf
         kept = np.zeros(len(variation), dtype=bool)
