@@ -55,7 +55,7 @@ def test_every_value_belongs_to_one_level_and_others_to_its_neighbours(seed, n_v
     distribution = counted(X, 401)
     effects = effects_with_levels(distribution)
     Effects.of_arrays(effects.arrays())
-    assert set(effects.levels[:, 0]) == {0}, "a column of other numbers has no levels"
+    assert set(effects.levels[:, 0]) == {0}, "rows of the other column are nearly everywhere"
     memberships = effects.memberships(X)
     np.testing.assert_allclose(memberships.max(axis=1), 1.0)
     of_values = effects.memberships(np.stack([values, np.zeros(n_values)], axis=1)).argmax(axis=1)
@@ -149,3 +149,44 @@ def test_a_code_is_said_to_jump():
     text = str(AutoSFRRegressor(random_state=0, ensemble=Ensemble(n_models=0)).fit(X, y).explain(X))
     assert "x0" in text
     assert "jumps from value to value, between -" in text
+
+
+NEARLY_EQUAL = {
+    "sums of shares": lambda rng, n: rng.dirichlet(np.ones(5), n).sum(axis=1),
+    "large codes": lambda rng, n: 1e16 + 2.0 * rng.integers(0, 30, n),
+    "large tenths": lambda rng, n: 1e12 + rng.integers(0, 30, n) / 10.0,
+    "tiny codes": lambda rng, n: 1e-300 * rng.integers(0, 30, n),
+    "skewed": lambda rng, n: np.exp(3.0 * rng.normal(size=n)),
+    "mostly one value": lambda rng, n: np.where(rng.random(n) < 0.95, 7.0, rng.integers(0, 20, n)),
+}
+
+
+@pytest.mark.parametrize("kind", NEARLY_EQUAL)
+@pytest.mark.parametrize("seed", range(2))
+def test_columns_whose_values_differ_by_rounding_are_trained_on(kind, seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([NEARLY_EQUAL[kind](rng, 400), rng.integers(0, 12, 400), rng.normal(size=400)])
+    truth = rng.normal(size=12)[X[:, 1].astype(int)] + 0.1 * rng.normal(size=400)
+    y = np.where(np.arange(400) < 180, truth, np.nan)
+    model = AutoSFRRegressor(random_state=0, ensemble=Ensemble(n_models=0)).fit(X, y)
+    assert error(truth[180:], model.predict(X[180:])) < 0.4
+
+
+def test_labels_without_noise_and_columns_that_repeat_leave_nothing_for_levels():
+    rng = np.random.default_rng(0)
+    c, x = rng.integers(0, 20, 30_000).astype(np.float64), rng.normal(size=30_000)
+    X = np.column_stack([c, x, x, 2.0 * x + c, c])
+    model = AutoSFRRegressor(random_state=0, ensemble=Ensemble(n_models=0)).fit(X, 3.0 * x + c)
+    assert error(3.0 * x + c, model.predict(X)) < 1e-3
+
+
+def test_the_highest_level_is_named_where_it_is():
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.integers(0, 30, 900), rng.normal(size=900)]).astype(np.float64)
+    offsets = rng.normal(size=30)
+    offsets[[0, 12]] = 8.0, -8.0
+    y = np.where(np.arange(900) < 300, offsets[X[:, 0].astype(int)], np.nan)
+    effect = AutoSFRRegressor(random_state=0, ensemble=Ensemble(n_models=0)).fit(X, y).explain(X).effects.features[0]
+    assert effect.feature == 0
+    found = [float(text.split()[0].rstrip(",")) for text in str(effect).split(" about ")[1:]]
+    np.testing.assert_allclose(found, [12.0, 0.0], atol=0.5)

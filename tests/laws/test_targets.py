@@ -428,3 +428,11 @@ def test_a_target_that_is_never_negative_is_predicted_so_however_exact_the_model
     y = np.where(np.arange(800) < 60, X[:, 0] + 0.01 * X[:, 1], np.nan)
     model = AutoSFRRegressor(random_state=0).fit(X, y)
     assert model.predict(X - 3.0).min() >= 0.0
+
+
+def test_shares_stay_between_0_and_1_however_exact_the_model_is():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(400, 2))
+    y = np.where(np.arange(400) < 50, 0.5 + 0.3 * X[:, 0] + 0.12 * X[:, 1], np.nan)
+    predictions = AutoSFRRegressor(random_state=0).fit(X, y).predict(5.0 * X)
+    assert 0.0 <= predictions.min() <= predictions.max() <= 1.0

@@ -19,6 +19,8 @@ CURVE_ERROR = 0.05
 """Knots are shown until the line through them is as near to the curve as this part of the curve's range."""
 CROOKED = 0.15
 """A curve that is farther from the line through the most knots, in parts of its range, jumps: points do not tell it."""
+LEVEL = 0.02
+"""Of its range: a curve that varies less is level there."""
 LEAST_VARIATION = 0.002
 """Effects with a smaller part of the variation are named without their curves."""
 MOST_GROUPS = 10
@@ -72,12 +74,18 @@ class FeatureEffect:
         return distance
 
     def _extremes(self) -> str:
-        high, low = (f"{signed(self.values[i])} about {readable(self.knots[i])}" for i in self._ends())
+        ends = (int(self.values.argmin()), int(self.values.argmax()))
+        low, high = (f"{signed(self.values[i])} about {readable(self._place(i))}" for i in ends)
         return f"jumps from value to value, between {low} and {high}"
 
-    def _ends(self) -> tuple[int, int]:
-        """Numbers of the highest and the lowest knot."""
-        return int(self.values.argmax()), int(self.values.argmin())
+    def _place(self, number: int) -> float:
+        """The middle of the knots about one where the curve is as high, those at the ends of the domain left out."""
+        alike = np.abs(self.values - self.values[number]) <= LEVEL * np.ptp(self.values)
+        apart = np.flatnonzero(~alike)
+        first, last = apart[apart < number].max(initial=-1) + 1, apart[apart > number].min(initial=len(alike)) - 1
+        inner = slice(max(first, 1), min(last, len(alike) - 2) + 1)
+        knots = self.knots[inner]
+        return float(knots.mean()) if len(knots) else float(self.knots[number])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Levels of features that have few values: where counts at thresholds show rows, and nowhere else.
+"""Levels of features whose rows are in few places: where counts at thresholds show rows, and nowhere else.
 
 A code of schools, counties or patients has an effect at each value that tells nothing of its neighbours. No value is
 known, only between which thresholds it lies: a level is a fuzzy set that holds fully from one threshold to the next.
+Rows of a skewed column crowd between few thresholds too: its levels are steps.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.quantile_curves import Distribution
 
 FEWEST, MOST = 4, 100
-"""Levels of a feature: curves follow fewer, and counts do not tell more apart."""
+"""Levels of a feature: curves follow fewer, and of more, rows are nearly everywhere."""
 INSIDE = 1e-3
 """Of the distance of two thresholds: a level begins so far behind the lower one, at which its neighbour may end."""
 
@@ -48,7 +49,7 @@ class FeatureLevels:
 
 
 def levels_of(distribution: Distribution) -> dict[int, FeatureLevels]:
-    """Features that have few values, by number."""
+    """Features whose rows are in few places, by number."""
     found = {j: FeatureLevels.of(distribution, j) for j in range(distribution.thresholds.shape[1])}
     return {j: levels for j, levels in found.items() if FEWEST <= len(levels) <= MOST}
 

@@ -133,9 +133,13 @@ UNLIKELY_NEGATIVE = 3.0
 """Labels of a normal distribution that would be negative: with fewer, that none is negative may be chance (5%)."""
 
 
-def may_be_negative(low: float, mean: float, deviation: float, n: float, reach: float) -> bool:
-    """Whether labels that are all positive may be of a target that is not, which a nearly exact model may follow."""
-    return low > 0.0 and reach >= FOLLOWED and n * float(ndtr(-mean / deviation)) < UNLIKELY_NEGATIVE
+def may_be_negative(ends: tuple[float, float], mean: float, deviation: float, n: float, reach: float) -> bool:
+    """Whether labels that are all positive may be of a target that is not, which a nearly exact model may follow.
+
+    Labels between 0 and 1 are shares.
+    """
+    may_be = ends[0] > 0.0 and ends[1] > 1.0 and reach >= FOLLOWED
+    return may_be and n * float(ndtr(-mean / deviation)) < UNLIKELY_NEGATIVE
 
 
 def held_link(low: float, high: float, deviation: float, reach: float = 1.0, *, is_signed: bool = False) -> Link:

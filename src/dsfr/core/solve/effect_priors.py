@@ -1,12 +1,11 @@
-"""Which effects a model of single features, pairs and triples has, and the prior variances of their weights.
+"""Which effects a model of features, pairs, triples and levels has, and the prior variances of their weights.
 
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves ``r_j
 + c_j``, both plus a parameter of all single effects; a product has the sum of those of its terms, plus a parameter of
 all products of as many. With many labels, the ``l``-th curve of every feature has ``log l`` times a common roughness
 more: the first curves alone are smooth, all together have steps. Levels of a feature have a variance of their own, the
-same for each. The labels choose all parameters by evidence, which is
-automatic relevance determination. Effects have mean 0 over all rows and targets mean 0 over the labels: the constant is
-the difference of two means.
+same for each. The labels choose all parameters by evidence, which is automatic relevance determination. Effects have
+mean 0 over all rows and targets mean 0 over the labels: the constant is the difference of two means.
 """
 
 from __future__ import annotations

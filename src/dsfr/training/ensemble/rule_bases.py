@@ -89,6 +89,8 @@ def _agree_each(
 
 def _nothing_fits(settings: Settings, population: Population) -> str:
     d, n = len(population.ranges.low), int(population.stated_labels)
+    if settings.max_weights_per_label is None:
+        return f"n_models=0 trains effects alone, and the {n} labels do not vary, or are too few: label other rows"
     return (
         f"max_weights_per_label={settings.max_weights_per_label:g} allows {settings.most_weights(n)} weights for {n} "
         f"labels, and a line along {d} features has {d + 1}: use fewer columns, label more rows, or raise it"
@@ -206,7 +208,10 @@ class Weighed:
 
 
 def weigh(engine: Engine, settings: Settings, population: Population, trained: Sequence[Base]) -> Weighed:
-    """Rule bases by evidence, and their average stacked with effects on leave-one-out predictions; or all stacked."""
+    """Rule bases by evidence, and their average stacked with effects on leave-one-out predictions; or all stacked.
+
+    With effects, it says what share the mean of the labels is to have.
+    """
     if len(trained) == 1:
         return Weighed(np.ones(1))
     ruled = np.array([base.has_rules for base in trained])

@@ -284,7 +284,7 @@ def final_link(
     reach = reach_of(error, deviation, is_log=link.is_log)
     if not link.is_log:
         own = (target.own_mean, target.own_deviation, population.n_labeled, reach)
-        is_signed = may_be_negative(target.own_ends[0], *own)
+        is_signed = may_be_negative(target.own_ends, *own)
         return held_link(*target.own_ends, target.own_deviation, reach, is_signed=is_signed)
     link = log_link(*target.own_ends, target.own_deviation, deviation, reach)
     return replace(link, factor=_own_errors(engine, population, bases, weighed.shares, link, _unit(link)).factor)

@@ -11,8 +11,10 @@ MOST_MODELS = 30
 """Rule bases of an ensemble at most."""
 MAX_WEIGHTS = 5000
 """Systems of more weights would take more than 0.2 GB each, several times at every agent."""
+OF_EFFECTS = ("singles", "pairs", "triples", "levels")
+"""Symbols of which each is a number of weights of one member."""
 MOST = {"d": 1_000_000, "k": MAX_WEIGHTS, "h": MAX_WEIGHTS, "p": MAX_WEIGHTS, "m": MOST_MODELS, "c": 64}
-MOST |= {"knots": 256, "curves": 16, **dict.fromkeys(("singles", "pairs", "triples", "levels"), MAX_WEIGHTS)}
+MOST |= {"knots": 256, "curves": 16, **dict.fromkeys(OF_EFFECTS, MAX_WEIGHTS)}
 MOST |= {"r": 64, "s": 65, "e": 10_000, "g": 10_000, "l": 2**17, "b": 2**40, "w": 64}
 MOST |= {"n": 2**40, "v": 64, "u": 64, "f": 64, "x": 64, "z": 64}
 """Largest value of every free symbol: features, rules, hidden nodes, weights, members of an ensemble, candidates; knots
@@ -20,8 +22,6 @@ and curves of a feature, effects of single features, products of two and of thre
 combines or agents remember, errors that an agent keeps, labelled rows that are left out in groups, places in a table of
 hashes, bytes with a bit for every row, letters of a name; rows, ramps of linguistic terms, features of lines, features
 that rules are split along, rules whose splits are evaluated, and numbers of rules that are compared."""
-OF_EFFECTS = ("singles", "pairs", "triples", "levels")
-"""Symbols of which each is a number of weights of one member."""
 OF_MEMBERS = ("k", "p", "knots", "curves", *OF_EFFECTS)
 """Symbols of which every member of an ensemble has its own."""
 MAY_BE_EMPTY = ("e", "g", "n", "v", "curves", *OF_EFFECTS)
@@ -61,7 +61,7 @@ def _weights(sizes: Mapping[str, int], member: str) -> int | None:
         return sizes[f"h{member}"]
     if f"singles{member}" in sizes or f"pairs{member}" in sizes:
         singles, pairs = sizes.get(f"singles{member}"), sizes.get(f"pairs{member}")
-        others = (sizes.get(f"{name}{member}", 0) for name in ("triples", "levels"))
+        others = (sizes.get(f"{name}{member}", 0) for name in OF_EFFECTS[2:])
         return None if singles is None or pairs is None else 1 + singles + pairs + sum(others)
     rules, features = sizes.get(f"k{member}"), sizes.get("d")
     return None if rules is None or features is None else rules * (features + 1)
