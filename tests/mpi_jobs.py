@@ -8,7 +8,7 @@ from pathlib import Path
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 ROOT = Path(__file__).parent.parent
-SECONDS = 120
+SECONDS = 400
 TWO_MACHINES = ("-launcher", "fork", "-hosts", "one,other", "-ppn", "2")
 """Two machines for MPI; both are this one."""
 
