@@ -14,7 +14,9 @@ NUMBER_OF_MODELS = Rule(
     "on while more rules help",
 )
 KIND_OF_RELEVANCE = one_of("evidence", "slopes", None)
-KIND_OF_EFFECTS = one_of("auto", "levels", "triples", "pairs", "single", None)
+FURTHER_EFFECTS = ("polynomials", "levels", "triples", "pairs", "single")
+"""Each adds a model to those of the kinds behind it."""
+KIND_OF_EFFECTS = one_of("auto", *FURTHER_EFFECTS, None)
 WEIGHTS_PER_LABEL = number(
     0, "a number > 0: the weights that a sum over labels may determine, for each label", or_none=True
 )
@@ -37,15 +39,16 @@ class Ensemble(Component):
         trained three times for that. "evidence" does so by the evidence for curvature along each feature, in one
         more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
         differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
-    effects : {"auto", "levels", "triples", "pairs", "single", None}, default="auto"
+    effects : {"auto", "polynomials", "levels", "triples", "pairs", "single", None}, default="auto"
         Average rule bases with sums of effects: "single" adds a curve for each feature, on the scale of its quantiles
         over all rows (rules with one condition); "pairs" adds a model with products of two features as well (rules with
         two conditions). "triples" adds one with the likeliest products of two or three features (up to three
         conditions) where there are 100 labels and these clearly speak for it, and "levels" one in which single values
         of features with few values have effects of their own, as codes of schools have, where 150 labels clearly speak
-        for it. How relevant and how curved each feature is, the evidence decides. Shares are stacked on leave-one-out
-        predictions. None: rule bases alone. "auto": "levels", or None where ``n_models`` asks for a number of
-        rule bases.
+        for it. "polynomials" adds one for smooth functions: polynomials of the features and their products, as a
+        Gaussian process with a length for each feature has them. How relevant and how curved each feature is, the
+        evidence decides. Shares are stacked on leave-one-out predictions. None: rule bases alone. "auto":
+        "polynomials", or None where ``n_models`` asks for a number of rule bases.
     max_weights_per_label : float, default=None
         Most weights that a sum over labels may determine, for each label: with more than a third, sums over labelled
         rows nearly give the rows away. Members that need more get fewer rules, curves and products, or are left out.

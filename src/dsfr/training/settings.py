@@ -8,6 +8,7 @@ from typing import Any
 
 from dsfr.training.component import TRUE_OR_FALSE, Component, Rule, count, number, one_of, only, parameter
 from dsfr.training.ensemble_settings import (
+    FURTHER_EFFECTS,
     KIND_OF_EFFECTS,
     KIND_OF_RELEVANCE,
     NUMBER_OF_MODELS,
@@ -63,7 +64,7 @@ class Settings(Component):
         if isinstance(self.solver, str) and self.solver == LEFT_OPEN:
             object.__setattr__(self, "solver", usual_solver(self.tune, self.uncertainty))
         if self.effects == "auto":
-            object.__setattr__(self, "effects", "levels" if self.n_models in ("auto", 0) else None)
+            object.__setattr__(self, "effects", "polynomials" if self.n_models in ("auto", 0) else None)
         for name, family in FAMILIES.items():
             value = getattr(self, name)
             if value is not None or name != "unlabeled":
@@ -84,6 +85,10 @@ class Settings(Component):
     def several_bases(self) -> bool:
         """Whether rule bases follow each other, each learning from those before."""
         return self.n_models != 1 or self.relevance is not None or self.effects is not None
+
+    def has_effects(self, kind: str) -> bool:
+        """Whether effects of this kind are asked for."""
+        return self.effects in FURTHER_EFFECTS[: FURTHER_EFFECTS.index(kind) + 1]
 
     @property
     def most_rules(self) -> int:
@@ -156,7 +161,7 @@ def _declarations(settings: Settings) -> Iterator[tuple[str, Mapping[str, Rule]]
         yield f"n_models={settings.n_models!r}", {"tune": only("evidence", "loo", because=why)}
     if settings.n_models == 0:
         why = "there would be nothing to train"
-        yield "n_models=0", {"effects": only("levels", "triples", "pairs", "single", because=why)}
+        yield "n_models=0", {"effects": only(*FURTHER_EFFECTS, because=why)}
     if settings.effects is not None:
         why = "effects are weighed by what the labels say of them"
         yield f"effects={settings.effects!r}", {"tune": only("evidence", "loo", because=why)}

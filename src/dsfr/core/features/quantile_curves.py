@@ -75,10 +75,16 @@ def quantile_curves(knots: Array, ranks: Array, n_curves: int) -> Array:
     return curves
 
 
+def shares_of_rows(ranks: Array) -> Array:
+    """Share of the rows that are nearest to each of ascending ranks; (m,)."""
+    edges = np.concatenate([[0.0], (ranks[1:] + ranks[:-1]) / 2.0, [1.0]])
+    shares: Array = np.diff(edges)
+    return shares
+
+
 def _leading_functions(ranks: Array, n_curves: int) -> Array:
     """Eigenfunctions of the centered kernel, scaled by the roots of their variances; shape (m, at most n_curves)."""
-    edges = np.concatenate([[0.0], (ranks[1:] + ranks[:-1]) / 2.0, [1.0]])
-    mass = np.diff(edges)
+    mass = shares_of_rows(ranks)
     distance = np.sqrt(3.0) * np.abs(ranks[:, None] - ranks) / LENGTH
     kernel = (1.0 + distance) * np.exp(-distance)
     mean = kernel @ mass

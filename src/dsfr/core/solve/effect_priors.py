@@ -3,9 +3,10 @@
 A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log prior variance ``r_j``, its curves ``r_j
 + c_j``, both plus a parameter of all single effects; a product has the sum of those of its terms, plus a parameter of
 all products of as many. With many labels, the ``l``-th curve of every feature has ``log l`` times a common roughness
-more: the first curves alone are smooth, all together have steps. Levels of a feature have a variance of their own, the
-same for each. The labels choose all parameters by evidence, which is automatic relevance determination. Effects have
-mean 0 over all rows and targets mean 0 over the labels: the constant is the difference of two means.
+more: the first curves alone are smooth, all together have steps. Of polynomials, the ``l``-th has ``r_j + l c_j``, as
+the functions of a Gaussian kernel have. Levels of a feature have a variance of their own, the same for each. The labels
+choose all parameters by evidence, which is automatic relevance determination. Effects have mean 0 over all rows and
+targets mean 0 over the labels: the constant is the difference of two means.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior
 ROWS_PER_KNOT = 15.0
 """Three times as many as an owner insists on."""
 LOG_RELEVANCE = (-2.0, 2.5)
-LOG_CURVATURE = (-1.0, 2.0)
 ROUGHNESS = (1.0, 1.5)
 LOG_BY_FACTORS = ((0.0, 1.5), (-1.0, 1.5), (-2.0, 1.5))
 """Mean and deviation of the priors of the parameters, in units of the noise."""
 LOG_LEVELS = (-1.0, 2.0)
 """As those before, of the levels of a feature."""
+LOG_BEGIN = 0.0
+"""Where the search begins for relevances and for parameters of products: where a relevance is low, products of the
+feature have hardly any variance, and the evidence does not tell that more would be better."""
 LABELS_FOR_ROUGHNESS = 150.0
 """Fewer labels do not tell a step from noise: curves are smooth."""
 NEGLIGIBLE = 1e-2
@@ -40,6 +43,24 @@ TERMS_BY_FACTORS = (8, 6)
 """Terms of each feature that likely products of two and of three are made of, at most."""
 SMALLEST_DEVIATION = 1e-4
 """Of the noise: with less, the constant is as good as free."""
+POLYNOMIAL_KNOTS, HIGHEST_DEGREE = 61, 9
+"""Of polynomials: between knots they are lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveKind:
+    """What curves of features are like."""
+
+    log_curvature: tuple[float, float]
+    """Mean and deviation of the prior of a feature's curvature."""
+    is_by_degree: bool
+    """Whether each curve has the curvature once more than the one before."""
+
+
+RANK_CURVES = CurveKind((-1.0, 2.0), is_by_degree=False)
+"""Those of `quantile_curves`."""
+POLYNOMIALS = CurveKind((-1.5, 1.0), is_by_degree=True)
+"""Those of `polynomial_curves`."""
 
 
 def single_effects(n_features: int, n_curves: int) -> IntArray:
@@ -58,12 +79,15 @@ def product_effects(features: IntArray, n_terms: int, n_factors: int = 2) -> Int
     return products
 
 
-def likely_products(effects: Effects, found: PriorVariances, squares: Array, most: int) -> tuple[IntArray, IntArray]:
+def likely_products(
+    effects: Effects, found: PriorVariances, squares: Array, most: int, kind: CurveKind = RANK_CURVES
+) -> tuple[IntArray, IntArray]:
     """Pairs and triples that are likely to vary most, ``most`` of both together; see `UNLIKELY`.
 
     ``found`` is for single effects and pairs. Single effects tell how much a term varies: its prior variance times its
     sum of squares over the labels, which has its place behind that of the constant in ``squares``. Terms of the
-    `MOST_IN_PRODUCTS` features that vary most are multiplied.
+    `MOST_IN_PRODUCTS` features that vary most are multiplied. Of polynomials, products of lines are the first: they
+    are what a smooth function of several features has most of, whatever these do alone.
     """
     d, n = effects.knots.shape[1], len(effects.singles)
     heights = np.full((d, effects.curves.shape[2] + 1), -np.inf)
@@ -78,21 +102,26 @@ def likely_products(effects: Effects, found: PriorVariances, squares: Array, mos
     )
     of_pairs, of_triples = (heights[own[:, ::2], own[:, 1::2]].sum(axis=1) for own in (pairs, triples))
     height = np.append(of_pairs, of_triples + LOG_BY_FACTORS[2][0] - LOG_BY_FACTORS[1][0]) + of_products
+    if kind.is_by_degree:
+        of_lines = np.concatenate([(own[:, 1::2] == 0).all(axis=1) for own in (pairs, triples)])
+        height = np.where(of_lines, np.inf, height)
     highest = np.argsort(-height, kind="stable")[: max(most, 0)]
     chosen = np.zeros(len(height), dtype=bool)
     chosen[highest[height[highest] > np.log(UNLIKELY / squares[0])]] = True
     return pairs[chosen[: len(pairs)]], triples[chosen[len(pairs) :]]
 
 
-def effect_prior(effects: Effects, n_labeled: float, constant: float = 1.0) -> VariancePrior:
+def effect_prior(
+    effects: Effects, n_labeled: float, constant: float = 1.0, kind: CurveKind = RANK_CURVES
+) -> VariancePrior:
     """The prior of the weights of effects, whose constant has the prior variance ``constant``.
 
-    Parameters are relevances, curvatures, the roughness with many labels, one for every number of factors, and one for
-    the levels of every feature that has some.
+    Parameters are relevances, curvatures, the roughness with many labels where curves have one, one for every number of
+    factors, and one for the levels of every feature that has some.
     """
     d = effects.knots.shape[1]
     groups = effects.by_factors if len(effects.triples) else effects.by_factors[:2]
-    roughness = [ROUGHNESS] if n_labeled >= LABELS_FOR_ROUGHNESS else []
+    roughness = [ROUGHNESS] if n_labeled >= LABELS_FOR_ROUGHNESS and not kind.is_by_degree else []
     first = 2 * d + len(roughness)
     with_levels, of_levels = np.unique(effects.levels[:, 0], return_inverse=True)
     shape = np.zeros((effects.n_outputs, first + len(groups) + len(with_levels)))
@@ -101,17 +130,26 @@ def effect_prior(effects: Effects, n_labeled: float, constant: float = 1.0) -> V
         places = np.arange(start, start + len(group))
         for feature, term in zip(group.T[::2], group.T[1::2], strict=True):
             shape[places, feature] += 1.0
-            shape[places, d + feature] += term > 0
+            shape[places, d + feature] += term if kind.is_by_degree else term > 0
             shape[places, 2 * d : first] += np.log(np.maximum(term, 1))[:, None]
         shape[places, first + number] = 1.0
         start += len(group)
     shape[np.arange(start, effects.n_outputs), first + len(groups) + of_levels] = 1.0
-    each = [LOG_RELEVANCE] * d + [LOG_CURVATURE] * d + roughness + list(LOG_BY_FACTORS[: len(groups)])
+    each = [LOG_RELEVANCE] * d + [kind.log_curvature] * d + roughness + list(LOG_BY_FACTORS[: len(groups)])
     each += [LOG_LEVELS] * len(with_levels)
     mean, deviation = np.array(each).T
     offset = np.zeros(effects.n_outputs)
     offset[0] = np.log(constant)
-    return VariancePrior(shape, offset, mean, deviation)
+    begin = mean.copy()
+    begin[:d] = begin[first + 1 : first + len(groups)] = LOG_BEGIN
+    return VariancePrior(shape, offset, mean, deviation, begin)
+
+
+def begun_again(found: PriorVariances, n_features: int) -> PriorVariances:
+    """Where to begin with further products: relevances that were found, or `LOG_BEGIN` where these are lower."""
+    logs = found.logs.copy()
+    logs[:n_features] = np.maximum(logs[:n_features], LOG_BEGIN)
+    return replace(found, logs=logs)
 
 
 def constant_variance(noise: float, n_labeled: float) -> float:
@@ -146,8 +184,18 @@ class EffectSizes:
 def effect_sizes(n_features: int, n_labeled: float, most: int) -> EffectSizes:
     """As many curves and products as fit into ``most`` weights; more labels resolve more."""
     wanted = int(np.clip(round(2.0 * n_labeled ** (1.0 / 3.0)), 4, 12))
+    return _fitting(n_features, wanted, most)
+
+
+def _fitting(n_features: int, wanted: int, most: int, n_knots: int | None = None) -> EffectSizes:
+    """Up to so many curves; knots are two for each curve and three more unless their number is given."""
     n_curves = max(min(wanted, (most - 1) // n_features - 1), 0)
     n_pairs = n_features * (n_features - 1) // 2
     left = most - 1 - n_features * (1 + n_curves)
     product_terms = next((terms for terms in (3, 2, 1) if n_pairs and terms**2 * n_pairs <= left), 0)
-    return EffectSizes(2 * n_curves + 3, n_curves, min(product_terms, n_curves + 1))
+    return EffectSizes(n_knots or 2 * n_curves + 3, n_curves, min(product_terms, n_curves + 1))
+
+
+def polynomial_sizes(n_features: int, most: int) -> EffectSizes:
+    """As many polynomials and products as fit into ``most`` weights."""
+    return _fitting(n_features, HIGHEST_DEGREE - 1, most, POLYNOMIAL_KNOTS)

@@ -40,6 +40,8 @@ class VariancePrior:
     """Log variances where all parameters are 0; (p,)."""
     mean: Array
     deviation: Array
+    begin: Array
+    """Where the search for parameters begins if nothing is known of them."""
 
     def variances(self, logs: Array) -> Array:
         """Prior variances of the weights at these parameters, in units of the noise; (p,)."""
@@ -72,7 +74,7 @@ def maximize_prior_evidence(
         return None
     evidence = _Evidence(*_rows_of(total), total.n_labeled, prior)
     known = np.empty(0) if start is None else start.logs
-    logs, height = evidence.maximize(np.append(known, prior.mean[len(known) :]))
+    logs, height = evidence.maximize(np.append(known, prior.begin[len(known) :]))
     variances = prior.variances(logs)
     return PriorVariances(logs, variances, evidence.noise(variances), height)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dsfr.core.arrays import Array
 from dsfr.core.features.effects import Effects
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
-from dsfr.core.solve.effect_priors import NEGLIGIBLE, constant_variance, effect_prior
+from dsfr.core.solve.effect_priors import NEGLIGIBLE, RANK_CURVES, CurveKind, constant_variance, effect_prior
 from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
@@ -26,6 +26,8 @@ HELD_CONSTANT = 4.0
 """The evidence is maximised again if the constant should have had this prior variance instead of 1."""
 CLEARLY_HIGHER = 5.0
 """Log evidence by which a further member must be better than what was trained before."""
+SAME = 1e-9
+"""Of its mean square: a term whose variance over the labels is less does not vary."""
 
 
 def label_statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
@@ -42,6 +44,7 @@ class EffectMember:
     total: Statistics
     prior: VariancePrior
     found: PriorVariances
+    kind: CurveKind
 
     @property
     def kept(self) -> npt.NDArray[np.bool_]:
@@ -85,18 +88,20 @@ def mean_member(like: Base) -> Base:
     return Base.of_effects(like.settings, effects, found)
 
 
-def trained(effects: Effects, total: Statistics, start: PriorVariances | None = None) -> EffectMember | None:
+def trained(
+    effects: Effects, total: Statistics, start: PriorVariances | None = None, kind: CurveKind = RANK_CURVES
+) -> EffectMember | None:
     """The prior of the highest evidence, sought from that of fewer effects if this is given."""
     with single_threaded_blas():
-        prior = effect_prior(effects, total.n_labeled)
+        prior = effect_prior(effects, total.n_labeled, kind=kind)
         found = maximize_prior_evidence(total, prior, start)
         if found is None:
             return None
         constant = constant_variance(found.noise, total.n_labeled)
         if constant > HELD_CONSTANT:
-            prior = effect_prior(effects, total.n_labeled, constant)
+            prior = effect_prior(effects, total.n_labeled, constant, kind)
             found = maximize_prior_evidence(total, prior, found) or found
-    return EffectMember(effects, total, prior, found)
+    return EffectMember(effects, total, prior, found, kind)
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
@@ -118,6 +123,17 @@ def _solvable(gram: Array, precision: Array) -> Array:
             precision = 10.0 * precision
         else:
             return precision
+
+
+def varying(effects: Effects, total: Statistics) -> tuple[Effects, Statistics]:
+    """Without features that are the same for all labels: they would share the constant with it, whatever the target."""
+    n, singles = max(total.n_labeled, 1.0), slice(1, len(effects.singles) + 1)
+    squares, means = np.diag(total.gram)[singles] / n, total.feature_sum[singles] / n
+    varies = np.zeros(effects.knots.shape[1], dtype=bool)
+    varies[effects.singles[squares - means**2 > SAME * squares, 0]] = True
+    of_features = (varies[own[:, ::2]].all(axis=1) for own in effects.by_factors)
+    kept = np.concatenate([[True], *of_features])
+    return effects.without(kept[1:]), only(total, kept)
 
 
 def single_ones(effects: Effects) -> Effects:
