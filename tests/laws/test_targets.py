@@ -76,7 +76,7 @@ def test_readable_limits_are_just_beyond_the_limits(low, width, is_log):
     found = rounded_hold(link)
     ends = (0.0, np.exp(link.high)) if is_log else (link.low, link.high)
     assert not found.is_log
-    assert found.low <= ends[0] * (1.0 + 1e-12 * np.sign(-ends[0]))
+    assert found.low <= ends[0] * (1.0 + 1e-12 * np.sign(ends[0]))
     assert found.high >= ends[1] * (1.0 - 1e-12 * np.sign(ends[1]))
     room = 0.0101 * max(map(abs, ends))
     assert found.low >= ends[0] - room
