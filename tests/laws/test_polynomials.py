@@ -12,7 +12,6 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.features.polynomial_curves import polynomial_curves
 from dsfr.core.features.quantile_curves import shares_of_rows
 from dsfr.core.solve.effect_priors import (
-    LOG_BEGIN,
     POLYNOMIALS,
     RANK_CURVES,
     begun_again,
@@ -104,18 +103,20 @@ def test_products_of_lines_come_first_whatever_features_do_alone(d, most, seed):
 
 def test_the_search_begins_where_products_have_a_slope():
     found = PriorVariances(np.array([-6.0, 1.0, -3.0, 0.5, 2.0, 0.1]), np.ones(1), 1.0, 0.0)
-    np.testing.assert_array_equal(begun_again(found, 2).logs, [LOG_BEGIN, 1.0, -3.0, 0.5, 2.0, 0.1])
-    np.testing.assert_array_equal(found.logs[:1], -6.0)
+    begin = POLYNOMIALS.log_begin
+    np.testing.assert_array_equal(begun_again(found, 2, POLYNOMIALS).logs, [begin, 1.0, -3.0, 0.5, 2.0, 0.1])
+    np.testing.assert_array_equal(begun_again(found, 2, RANK_CURVES).logs, found.logs)
+    assert found.logs[0] == -6.0
     X = np.random.default_rng(0).normal(size=(50, 3))
     knots, ranks = distribution_of(X).knots(9)
-    for kind in (POLYNOMIALS, RANK_CURVES):
-        products = product_effects(np.arange(3), 2)
-        prior = effect_prior(
-            Effects(knots, polynomial_curves(knots, ranks, 3), single_effects(3, 3), products), 200.0, kind=kind
-        )
-        np.testing.assert_array_equal(prior.begin[:3], LOG_BEGIN)
-        assert prior.begin[-1] == LOG_BEGIN
-        np.testing.assert_array_equal(prior.begin[3:6], prior.mean[3:6])
+    products = product_effects(np.arange(3), 2)
+    effects = Effects(knots, polynomial_curves(knots, ranks, 3), single_effects(3, 3), products)
+    prior = effect_prior(effects, 200.0, kind=POLYNOMIALS)
+    np.testing.assert_array_equal(prior.begin[:3], begin)
+    assert prior.begin[-1] == begin
+    np.testing.assert_array_equal(prior.begin[3:6], prior.mean[3:6])
+    prior = effect_prior(effects, 200.0)
+    np.testing.assert_array_equal(prior.begin, prior.mean)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 5, 12, 30, 100, 500])

@@ -28,9 +28,6 @@ LOG_BY_FACTORS = ((0.0, 1.5), (-1.0, 1.5), (-2.0, 1.5))
 """Mean and deviation of the priors of the parameters, in units of the noise."""
 LOG_LEVELS = (-1.0, 2.0)
 """As those before, of the levels of a feature."""
-LOG_BEGIN = 0.0
-"""Where the search begins for relevances and for parameters of products: where a relevance is low, products of the
-feature have hardly any variance, and the evidence does not tell that more would be better."""
 LABELS_FOR_ROUGHNESS = 150.0
 """Fewer labels do not tell a step from noise: curves are smooth."""
 NEGLIGIBLE = 1e-2
@@ -55,11 +52,14 @@ class CurveKind:
     """Mean and deviation of the prior of a feature's curvature."""
     is_by_degree: bool
     """Whether each curve has the curvature once more than the one before."""
+    log_begin: float | None
+    """Where the search begins for relevances and for parameters of products; None: at the means of their priors. Where
+    a relevance is low, products of the feature have hardly any variance, and no slope tells that more is better."""
 
 
-RANK_CURVES = CurveKind((-1.0, 2.0), is_by_degree=False)
+RANK_CURVES = CurveKind((-1.0, 2.0), is_by_degree=False, log_begin=None)
 """Those of `quantile_curves`."""
-POLYNOMIALS = CurveKind((-1.5, 1.0), is_by_degree=True)
+POLYNOMIALS = CurveKind((-1.5, 1.0), is_by_degree=True, log_begin=0.0)
 """Those of `polynomial_curves`."""
 
 
@@ -141,14 +141,17 @@ def effect_prior(
     offset = np.zeros(effects.n_outputs)
     offset[0] = np.log(constant)
     begin = mean.copy()
-    begin[:d] = begin[first + 1 : first + len(groups)] = LOG_BEGIN
+    if kind.log_begin is not None:
+        begin[:d] = begin[first + 1 : first + len(groups)] = kind.log_begin
     return VariancePrior(shape, offset, mean, deviation, begin)
 
 
-def begun_again(found: PriorVariances, n_features: int) -> PriorVariances:
-    """Where to begin with further products: relevances that were found, or `LOG_BEGIN` where these are lower."""
+def begun_again(found: PriorVariances, n_features: int, kind: CurveKind) -> PriorVariances:
+    """Where to begin with further products: at what was found, with relevances no lower than at the first beginning."""
+    if kind.log_begin is None:
+        return found
     logs = found.logs.copy()
-    logs[:n_features] = np.maximum(logs[:n_features], LOG_BEGIN)
+    logs[:n_features] = np.maximum(logs[:n_features], kind.log_begin)
     return replace(found, logs=logs)
 
 

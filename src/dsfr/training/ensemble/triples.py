@@ -31,6 +31,6 @@ def agree_triples(
     if not len(products[1]):
         return None
     effects = replace(singles, pairs=products[0], triples=products[1])
-    start = begun_again(before.found, effects.knots.shape[1])
+    start = begun_again(before.found, effects.knots.shape[1], before.kind)
     found = trained(effects, label_statistics(engine, population, effects), start, before.kind)
     return found if found is not None and found.is_clearly_better(before) else None
