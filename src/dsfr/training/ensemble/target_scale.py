@@ -184,16 +184,15 @@ def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> Agreed
     """The better scale; agents are left on it."""
     own, members = plain.population, plain.effects.members
     unit = _unit(plain.link)
-    error = _effect_errors(engine, own, members, plain.link, unit)
+    error = _stacked_errors(engine, settings, plain, unit)
     logs = agree_scaling(engine, settings, log=True, sample=own.sample)
-    link = _log_link(own, logs)
-    effects = agree_effects(engine, settings, logs)
-    if effects.members and _log_evidence(effects.members, logs, is_log=True) > (
+    learnt = replace(plain, population=logs, link=_log_link(own, logs), effects=agree_effects(engine, settings, logs))
+    if learnt.effects.members and _log_evidence(learnt.effects.members, logs, is_log=True) > (
         _log_evidence(members, own, is_log=False) + CHANCE * np.sqrt(own.n_labeled)
     ):
-        found = _effect_errors(engine, logs, effects.members, link, unit)
+        found = _stacked_errors(engine, settings, learnt, unit)
         if found.error_with(found.factor) < CLEARLY_LESS**2 * error.error:
-            return replace(plain, population=logs, link=link, effects=effects)
+            return learnt
     return replace(plain, population=_agreed_again(engine, settings, own))
 
 
@@ -204,21 +203,8 @@ def _log_evidence(members: Sequence[Base], population: Population, *, is_log: bo
     return max(base.score for base in members) - float(jacobian)
 
 
-def _effect_errors(
-    engine: Engine,
-    population: Population,
-    members: Sequence[Base],
-    link: Link,
-    unit: float,
-    usual: Array | None = None,
-) -> OwnErrors:
-    """Of the plain average of members, before their shares are known."""
-    equal = np.full(len(members), 1.0 / len(members))
-    return _own_errors(engine, population, members, equal, link, unit, usual)
-
-
 def _stacked_errors(
-    engine: Engine, settings: Settings, target: AgreedTarget, unit: float, usual: Array | None
+    engine: Engine, settings: Settings, target: AgreedTarget, unit: float, usual: Array | None = None
 ) -> OwnErrors:
     """Of the average of effects by shares that their leave-one-out errors have on the scale of this target."""
     population, members = target.population, target.effects.members
