@@ -8,7 +8,7 @@ Polynomials have sums of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,14 +19,7 @@ from dsfr.core.solve.effect_priors import EffectSizes, effect_sizes, product_eff
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine, RefusedError
 from dsfr.training.ensemble.distribution import agree_distribution
-from dsfr.training.ensemble.effect_member import (
-    EffectMember,
-    first_ones,
-    label_statistics,
-    single_ones,
-    trained,
-    varying,
-)
+from dsfr.training.ensemble.effect_member import first_ones, label_statistics, single_ones, trained, varying
 from dsfr.training.ensemble.levels import agree_levels
 from dsfr.training.ensemble.members import Base
 from dsfr.training.ensemble.polynomials import agree_polynomials
@@ -46,10 +39,12 @@ class TrainedEffects:
     members: tuple[Base, ...] = ()
     n_target_values: int | None = None
     """Different labels, if they are few."""
+    distribution: Distribution | None = None
+    """Of the features, where agents share more than sums, and members were trained."""
 
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
-    """Sums of single effects, pairs, triples, levels and polynomials; none if labels do not vary or are too few."""
+    """Sums of single effects, with pairs, triples and levels; none if labels do not vary or are too few."""
     most = _most(settings, population)
     if settings.effects is None or most <= len(population.ranges.low):
         return TrainedEffects()
@@ -64,22 +59,24 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
         if settings.has_effects("triples") and not engine.only_sums:
             members.append(agree_triples(engine, population, members[-1], most))
     found = [member for member in members if member is not None]
-    if found and not engine.only_sums:
-        found += _further(engine, settings, population, tried.distribution, found[-1])
-    return TrainedEffects(tuple(member.base(settings) for member in found), tried.n_target_values)
+    if found and settings.has_effects("levels") and not engine.only_sums:
+        levels = agree_levels(engine, population, tried.distribution, found[-1], most)
+        found += [] if levels is None else [levels]
+    distribution = tried.distribution if found and not engine.only_sums else None
+    return TrainedEffects(tuple(member.base(settings) for member in found), tried.n_target_values, distribution)
 
 
-def _further(
-    engine: Engine, settings: Settings, population: Population, distribution: Distribution, last: EffectMember
-) -> list[EffectMember]:
-    """Members with levels and with polynomials; owners who share sums alone are not asked for these."""
-    most = _most(settings, population)
-    found = []
-    if settings.has_effects("levels"):
-        found.append(agree_levels(engine, population, distribution, last, most))
-    if settings.has_effects("polynomials"):
-        found.append(agree_polynomials(engine, population, distribution, most))
-    return [member for member in found if member is not None]
+def with_polynomials(
+    engine: Engine, settings: Settings, population: Population, effects: TrainedEffects
+) -> TrainedEffects:
+    """With a member of polynomials behind the others, if it is asked for.
+
+    It takes no part in choosing the scale of the target: with more weights than labels it follows any of them.
+    """
+    if effects.distribution is None or not settings.has_effects("polynomials"):
+        return effects
+    found = agree_polynomials(engine, population, effects.distribution, _most(settings, population))
+    return effects if found is None else replace(effects, members=(*effects.members, found.base(settings)))
 
 
 def _most(settings: Settings, population: Population) -> int:

@@ -20,7 +20,7 @@ from dsfr.core.scaling.affine import LARGEST_FLOAT
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.ensemble.calibration import label_weights, labeled_sample
-from dsfr.training.ensemble.effects import TrainedEffects, agree_effects
+from dsfr.training.ensemble.effects import TrainedEffects, agree_effects, with_polynomials
 from dsfr.training.ensemble.members import Base, left_out_rows, mixture_message
 from dsfr.training.ensemble.rule_bases import Weighed, weigh
 from dsfr.training.scaling.robust import KEPT_LIMITS, agree_scaling
@@ -117,6 +117,11 @@ def agree_target(engine: Engine, settings: Settings, sample: float | None = None
     ValueError
         If logarithms are asked for, and a label is not positive or extremes are not shared.
     """
+    target = _agree_scale(engine, settings, sample)
+    return replace(target, effects=with_polynomials(engine, settings, target.population, target.effects))
+
+
+def _agree_scale(engine: Engine, settings: Settings, sample: float | None) -> AgreedTarget:
     own = agree_scaling(engine, settings, sample=sample)
     plain = _as_it_is(settings, own)
     if settings.target == "log":
@@ -184,15 +189,16 @@ def _compared(engine: Engine, settings: Settings, plain: AgreedTarget) -> Agreed
     """The better scale; agents are left on it."""
     own, members = plain.population, plain.effects.members
     unit = _unit(plain.link)
-    error = _stacked_errors(engine, settings, plain, unit)
+    error = _effect_errors(engine, own, members, plain.link, unit)
     logs = agree_scaling(engine, settings, log=True, sample=own.sample)
-    learnt = replace(plain, population=logs, link=_log_link(own, logs), effects=agree_effects(engine, settings, logs))
-    if learnt.effects.members and _log_evidence(learnt.effects.members, logs, is_log=True) > (
+    link = _log_link(own, logs)
+    effects = agree_effects(engine, settings, logs)
+    if effects.members and _log_evidence(effects.members, logs, is_log=True) > (
         _log_evidence(members, own, is_log=False) + CHANCE * np.sqrt(own.n_labeled)
     ):
-        found = _stacked_errors(engine, settings, learnt, unit)
+        found = _effect_errors(engine, logs, effects.members, link, unit)
         if found.error_with(found.factor) < CLEARLY_LESS**2 * error.error:
-            return learnt
+            return replace(plain, population=logs, link=link, effects=effects)
     return replace(plain, population=_agreed_again(engine, settings, own))
 
 
@@ -203,8 +209,21 @@ def _log_evidence(members: Sequence[Base], population: Population, *, is_log: bo
     return max(base.score for base in members) - float(jacobian)
 
 
+def _effect_errors(
+    engine: Engine,
+    population: Population,
+    members: Sequence[Base],
+    link: Link,
+    unit: float,
+    usual: Array | None = None,
+) -> OwnErrors:
+    """Of the plain average of members, before their shares are known."""
+    equal = np.full(len(members), 1.0 / len(members))
+    return _own_errors(engine, population, members, equal, link, unit, usual)
+
+
 def _stacked_errors(
-    engine: Engine, settings: Settings, target: AgreedTarget, unit: float, usual: Array | None = None
+    engine: Engine, settings: Settings, target: AgreedTarget, unit: float, usual: Array | None
 ) -> OwnErrors:
     """Of the average of effects by shares that their leave-one-out errors have on the scale of this target."""
     population, members = target.population, target.effects.members
