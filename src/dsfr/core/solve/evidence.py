@@ -16,7 +16,15 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array
-from dsfr.core.solve.cholesky import SingularSystemError, cholesky, log_determinant, quick_factor, quick_solve
+from dsfr.core.solve.cholesky import (
+    SingularSystemError,
+    cholesky,
+    inverse_diagonal,
+    log_determinant,
+    quick_factor,
+    quick_solve,
+)
+from dsfr.core.solve.label_rows import Explained, low_rank_root
 from dsfr.core.solve.statistics import Statistics
 
 LOG_RIDGE = (-6.0, 4.0)
@@ -26,8 +34,6 @@ STARTS = 6
 """Values of each, evenly over these powers, from the best of which the search starts."""
 SMALLEST_NOISE = 1e-12
 """Of the target's square: an exact fit must not make the likelihood infinite."""
-SMALLEST_CURVATURE = 1e-13
-"""Of the largest: below, an eigenvalue of ``H'H`` is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +102,18 @@ class Evidence:
         log_ratio = np.log(prior).sum() - log_determinant(factor)
 
         def gain() -> Array:
-            lost: Array = 1.0 / prior - np.diag(quick_solve(factor, np.eye(len(prior))))
+            lost: Array = 1.0 / prior - inverse_diagonal(factor)
             return lost
 
         return _Solved(weights, self._floored(self._square - float(self._moment @ weights)), float(log_ratio), gain)
 
     def _solve_by_labels(self, prior: Array, root: Array) -> _Solved:
         """With fewer labels than weights: all in the space of ``root``, where ``H'H = root' root``."""
-        scaled = root / prior
-        factor = quick_factor(scaled @ root.T + np.eye(len(root)))
-        solved = quick_solve(factor, self._rest)
-        log_ratio = -log_determinant(factor)
-
-        def gain() -> Array:
-            lost: Array = np.einsum("rp,rp->p", scaled, quick_solve(factor, scaled))
-            return lost
-
-        q = self._floored(self._square - float(self._rest @ (self._rest - solved)))
-        return _Solved(scaled.T @ solved, q, float(log_ratio), gain)
+        variances = 1.0 / prior
+        explained = Explained.by(variances, root, self._rest)
+        q = self._floored(self._square - float(self._rest @ (self._rest - explained.solved)))
+        weights = np.sqrt(variances) * explained.means
+        return _Solved(weights, q, -explained.log_determinant, lambda: variances * explained.used)
 
     def _floored(self, q: float) -> float:
         return max(q, SMALLEST_NOISE * self._square)
@@ -123,17 +123,6 @@ class Evidence:
         if self._n > len(self._moment) / 2:
             return None, np.empty(0)
         return low_rank_root(self._gram, self._moment)
-
-
-def low_rank_root(gram: Array, moment: Array) -> tuple[Array, Array]:
-    """``R`` with ``R'R = gram`` and as many rows as its rank, and ``r`` with ``R'r = moment``.
-
-    The evidence is that of labels ``r`` on rows ``R``, whatever the number of rows that were summed.
-    """
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > SMALLEST_CURVATURE * max(values[-1], np.finfo(np.float64).tiny)
-    sizes = np.sqrt(values[kept])
-    return (vectors[:, kept] * sizes).T, vectors[:, kept].T @ moment / sizes
 
 
 def maximize_evidence(statistics: Statistics) -> Tuned | None:

@@ -12,6 +12,7 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.effect_priors import NEGLIGIBLE, constant_variance, effect_prior
 from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.label_rows import LabelRows
 from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
@@ -40,6 +41,8 @@ class EffectMember:
 
     effects: Effects
     total: Statistics
+    rows: LabelRows
+    """Rows that have these statistics."""
     prior: VariancePrior
     found: PriorVariances
 
@@ -65,7 +68,7 @@ class EffectMember:
         kept = self.kept
         with single_threaded_blas():
             solution = _solve(only(self.total, kept), self.found, self.found.variances[kept])
-            solution = replace(solution, optimism=optimism(self.total, self.prior, self.found, settings.seed))
+            solution = replace(solution, optimism=optimism(self.rows, self.prior, self.found, settings.seed))
         return Base.of_effects(settings, self.effects.without(kept[1:]), solution)
 
 
@@ -88,15 +91,15 @@ def mean_member(like: Base) -> Base:
 def trained(effects: Effects, total: Statistics, start: PriorVariances | None = None) -> EffectMember | None:
     """The prior of the highest evidence, sought from that of fewer effects if this is given."""
     with single_threaded_blas():
-        prior = effect_prior(effects, total.n_labeled)
-        found = maximize_prior_evidence(total, prior, start)
+        prior, rows = effect_prior(effects, total.n_labeled), LabelRows.of(total)
+        found = maximize_prior_evidence(rows, prior, start)
         if found is None:
             return None
         constant = constant_variance(found.noise, total.n_labeled)
         if constant > HELD_CONSTANT:
             prior = effect_prior(effects, total.n_labeled, constant)
-            found = maximize_prior_evidence(total, prior, found) or found
-    return EffectMember(effects, total, prior, found)
+            found = maximize_prior_evidence(rows, prior, found) or found
+    return EffectMember(effects, total, rows, prior, found)
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
