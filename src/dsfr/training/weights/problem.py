@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array
-from dsfr.core.relevance.slope_shrinkage import unshrunk_factor
+from dsfr.core.relevance.slope_shrinkage import Shrinkage, unshrunk_factor
 from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.solve.evidence import SMALLEST_NOISE, Evidence, Tuned
 from dsfr.core.solve.statistics import Statistics, solve_weights
@@ -52,7 +52,7 @@ class Solution:
     """The sums that the weights come from, if they do."""
     unlabeled_weight: float = 0.0
     ridge: float = 0.0
-    tied: Array | None = None
+    tied: Shrinkage | None = None
     """Maps the weights that the ridge sees to those of the lines, see `slope_shrinkage`; None: they are the same."""
 
     prior_precision: Array | None = None
@@ -66,9 +66,9 @@ class Solution:
         if self.prior_precision is not None:
             weights = solve_factored(cholesky(total.gram + np.diag(self.prior_precision)), total.moment)
         else:
-            seen = total if self.tied is None else total.mapped(self.tied)
+            seen = total if self.tied is None else total.mapped(self.tied.times)
             weights = solve_weights(seen.quadratic(self.unlabeled_weight), self.ridge)
-            weights = weights if self.tied is None else self.tied @ weights
+            weights = weights if self.tied is None else self.tied.times(weights)
         # The best noise for this prior, see `dsfr.core.solve.evidence`.
         square = max(total.target_square - float(total.moment @ weights), SMALLEST_NOISE * total.target_square)
         tuned = self.tuned and replace(self.tuned, noise=float(np.sqrt(square / total.n_labeled)))
@@ -105,7 +105,7 @@ class Solution:
             raise ValueError("only weights from summed statistics have a system to factor: take solver='sums'")
         if self.prior_precision is not None:
             return cholesky(self.statistics.gram + np.diag(self.prior_precision))
-        seen = self.statistics if self.tied is None else self.statistics.mapped(self.tied)
+        seen = self.statistics if self.tied is None else self.statistics.mapped(self.tied.times)
         curvature = seen.quadratic(self.unlabeled_weight).curvature
         factor = cholesky(curvature + self.ridge * np.eye(len(self.weights)))
         return factor if self.tied is None else unshrunk_factor(factor, self.tied)
