@@ -77,6 +77,11 @@ class Evidence:
         """The best standard deviation of the noise."""
         return float(np.sqrt(self._solve(unlabeled_weight, ridge).q / self._n))
 
+    def noise_and_value(self, unlabeled_weight: float, ridge: float) -> tuple[float, float]:
+        """The best standard deviation of the noise, and the log density of the labels at it."""
+        solved = self._solve(unlabeled_weight, ridge)
+        return float(np.sqrt(solved.q / self._n)), self._value(solved)
+
     def value(self, unlabeled_weight: float, ridge: float) -> float:
         """Log density of the labels at the best noise."""
         return self._value(self._solve(unlabeled_weight, ridge))
@@ -154,11 +159,12 @@ def maximize_evidence(statistics: Statistics) -> Tuned | None:
 
     grids = np.meshgrid(*(np.linspace(low, high, STARTS) for low, high in bounds), indexing="ij")
     starts = np.stack([grid.ravel() for grid in grids], axis=1)
-    best = max(starts, key=height)
+    heights = [height(start) for start in starts]
+    best = starts[int(np.argmax(heights))]
     found = minimize(loss, best, jac=True, bounds=bounds, method="L-BFGS-B")
-    weight, ridge = unpacked(found.x if -found.fun >= height(best) else best)
+    weight, ridge = unpacked(found.x if -found.fun >= max(heights) else best)
     ridge = solvable_ridge(statistics.quadratic(weight).curvature, ridge)
-    return Tuned(weight, ridge, evidence.noise(weight, ridge), evidence.value(weight, ridge))
+    return Tuned(weight, ridge, *evidence.noise_and_value(weight, ridge))
 
 
 def solvable_ridge(curvature: Array, ridge: float) -> float:

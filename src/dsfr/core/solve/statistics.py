@@ -149,5 +149,15 @@ def solve_weights(quadratic: Quadratic, ridge: float) -> Array:
     SingularSystemError
         If the ridge is too small to make the system definite.
     """
-    damped = quadratic.curvature + ridge * np.eye(len(quadratic.moment))
-    return solve_factored(cholesky(damped), quadratic.moment)
+    return solve_factored(ridge_factor(quadratic.curvature, ridge), quadratic.moment)
+
+
+def ridge_factor(curvature: Array, ridge: float) -> Array:
+    """Upper Cholesky factor of the system of the weights.
+
+    Raises
+    ------
+    SingularSystemError
+        If the ridge is too small to make it definite.
+    """
+    return cholesky(curvature + ridge * np.eye(len(curvature)))

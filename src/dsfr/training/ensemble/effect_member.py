@@ -103,24 +103,21 @@ def trained(effects: Effects, total: Statistics, start: PriorVariances | None = 
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
-    precision = _solvable(total.gram, 1.0 / variances)
-    weights = solve_factored(cholesky(total.gram + np.diag(precision)), total.moment)
-    tuned = Tuned(0.0, 0.0, found.noise, found.log_evidence)
-    return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision)
+    precision, factor = _solvable(total.gram, 1.0 / variances)
+    weights, tuned = solve_factored(factor, total.moment), Tuned(0.0, 0.0, found.noise, found.log_evidence)
+    return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision, own_factor=factor)
 
 
-def _solvable(gram: Array, precision: Array) -> Array:
-    """The precisions, or the first of 10, 100, ... times them with which the system can be solved.
+def _solvable(gram: Array, precision: Array) -> tuple[Array, Array]:
+    """The precisions, or the first of 10, 100, ... times them with which the system can be solved; and its factor.
 
     Labels without noise speak for hardly any prior, and the evidence does not notice that the system became singular.
     """
     while True:
         try:
-            cholesky(gram + np.diag(precision))
+            return precision, cholesky(gram + np.diag(precision))
         except SingularSystemError:
             precision = 10.0 * precision
-        else:
-            return precision
 
 
 def single_ones(effects: Effects) -> Effects:

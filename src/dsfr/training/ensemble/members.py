@@ -15,7 +15,7 @@ from dsfr.core.features.takagi_sugeno import Rules, line_predictions
 from dsfr.core.prediction.stacking import LeftOut
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.core.solve.evidence import Tuned
-from dsfr.core.solve.leave_one_out import left_out_residuals, left_out_variances
+from dsfr.core.solve.leave_one_out import left_out_residuals, left_out_variances, leverages
 from dsfr.core.threads import each_chunk
 from dsfr.storage.bundles import Bundle
 from dsfr.training.scaling.survey import Population
@@ -202,10 +202,12 @@ def left_out_rows(shard: Shard, memory: Bundle, broadcast: Bundle) -> Iterator[L
     for blocks in zip(*(labeled_blocks(shard, memory, base) for base in bases), strict=True):
         y = blocks[0][1]
         together = [None if own is None else own.together(passed, passed + len(y), 0) for own in groups]
-        parts = list(zip(blocks, bases, together, strict=True))
-        residuals = [left_out_residuals(H, y, of["factor"], of["weights"], others) for (H, *_), of, others in parts]
-        variances = [
-            float(np.square(of["noise"])) * left_out_variances(H, of["factor"], others) for (H, *_), of, others in parts
-        ]
+        features = [H for H, *_ in blocks]
+        leverage = [leverages(H, of["factor"]) for H, of in zip(features, bases, strict=True)]
+        seen = (y - H @ of["weights"] for H, of in zip(features, bases, strict=True))
+        residuals = [left_out_residuals(*own) for own in zip(seen, leverage, together, strict=True)]
+        noise = (float(np.square(of["noise"])) for of in bases)
+        parts = zip(noise, leverage, together, strict=True)
+        variances = [square * left_out_variances(own, others) for square, own, others in parts]
         passed += len(y)
         yield LeftOutRows(y[:, None] - np.stack(residuals, axis=1), np.stack(variances, axis=1), y, blocks[0][2])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dsfr.core.consensus.admm import RoundInfo, relative_error_bound
 from dsfr.core.relevance.slope_shrinkage import Shrinkage
+from dsfr.core.solve.cholesky import solve_factored
 from dsfr.core.solve.evidence import Tuned, maximize_evidence
-from dsfr.core.solve.statistics import Statistics, solve_weights
+from dsfr.core.solve.statistics import Statistics, ridge_factor
 from dsfr.training.rounds import WEIGHTS
 from dsfr.training.tasks.messages import unpack_statistics
 from dsfr.training.weights.leave_one_out import minimize_left_out
@@ -23,12 +24,15 @@ def summed_weights(problem: Problem) -> Solution:
     if tuned is not None:
         weight, ridge = tuned.unlabeled_weight, tuned.ridge
     quadratic = seen.quadratic(weight)
-    weights = solve_weights(quadratic, ridge)
+    factor = ridge_factor(quadratic.curvature, ridge)
+    weights = solve_factored(factor, quadratic.moment)
     bound = relative_error_bound(quadratic.gradient(weights) + ridge * weights, weights, ridge)
     objective = quadratic.value(weights) + ridge / 2 * float(weights @ weights)
     problem.observe(RoundInfo(WEIGHTS, 1, objective, 0.0, 0.0, bound))
     lines = weights if tied is None else tied.times(weights)
-    return Solution(lines, tuned=tuned, statistics=total, unlabeled_weight=weight, ridge=ridge, tied=tied)
+    return Solution(
+        lines, tuned=tuned, statistics=total, unlabeled_weight=weight, ridge=ridge, tied=tied, own_factor=factor
+    )
 
 
 def _tied(problem: Problem) -> Shrinkage | None:
