@@ -68,10 +68,15 @@ class Evidence:
         values, vectors = np.linalg.eigh(statistics.unlabeled_gram)
         # In the basis where the penalty is diagonal, so are the prior and its determinant.
         self._penalty = np.maximum(values, 0.0)
-        self._gram = vectors.T @ statistics.gram @ vectors
-        self._moment = vectors.T @ statistics.moment
         self._n, self._square = statistics.n_labeled, statistics.target_square
-        self._root, self._rest = self._low_rank()
+        self._root: Array | None = None
+        if self._n <= len(values) / 2:
+            # A root of ``H'H`` with as many rows as its rank, and the targets as it sees them.
+            root, self._rest = low_rank_root(statistics.gram, statistics.moment)
+            self._root = root @ vectors
+        else:
+            self._gram = vectors.T @ statistics.gram @ vectors
+            self._moment = vectors.T @ statistics.moment
 
     def noise(self, unlabeled_weight: float, ridge: float) -> float:
         """The best standard deviation of the noise."""
@@ -122,12 +127,6 @@ class Evidence:
 
     def _floored(self, q: float) -> float:
         return max(q, SMALLEST_NOISE * self._square)
-
-    def _low_rank(self) -> tuple[Array | None, Array]:
-        """A root of ``H'H`` with as many rows as its rank, if they are few, and the targets as it sees them."""
-        if self._n > len(self._moment) / 2:
-            return None, np.empty(0)
-        return low_rank_root(self._gram, self._moment)
 
 
 def maximize_evidence(statistics: Statistics) -> Tuned | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf
 
 from dsfr.core.arrays import Array
 from dsfr.core.solve.cholesky import log_determinant, quick_factor, quick_half_solve, quick_solve
@@ -21,12 +22,27 @@ SMALLEST_CURVATURE = 1e-13
 def low_rank_root(gram: Array, moment: Array) -> tuple[Array, Array]:
     """``R`` with ``R'R = gram`` and as many rows as its rank, and ``r`` with ``R'r = moment``.
 
-    The evidence is that of labels ``r`` on rows ``R``, whatever the number of rows that were summed.
+    The evidence is that of labels ``r`` on rows ``R``, whatever the number of rows that were summed. Rows are
+    orthogonal, and the longer the later. Where they are few, a decomposition of their products is all that it takes.
     """
-    values, vectors = np.linalg.eigh(gram)
+    few = _few_rows(gram)
+    values, vectors = np.linalg.eigh(gram if few is None else few @ few.T)
     kept = values > SMALLEST_CURVATURE * max(values[-1], np.finfo(np.float64).tiny)
-    sizes = np.sqrt(values[kept])
-    return (vectors[:, kept] * sizes).T, vectors[:, kept].T @ moment / sizes
+    values, vectors = values[kept], vectors[:, kept]
+    root: Array = (vectors * np.sqrt(values)).T if few is None else vectors.T @ few
+    return root, root @ moment / values
+
+
+def _few_rows(gram: Array) -> Array | None:
+    """Rows whose products are ``gram``, by a Cholesky factor with pivots; None unless it has half its size at most."""
+    if gram.size == 0:
+        return None
+    factor, order, rank, _ = dpstrf(gram)
+    if not 0 < rank <= len(gram) // 2:
+        return None
+    rows = np.empty((rank, len(gram)))
+    rows[:, order - 1] = np.triu(factor[:rank])
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
