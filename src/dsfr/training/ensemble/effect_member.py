@@ -68,8 +68,13 @@ class EffectMember:
         kept = self.kept
         with single_threaded_blas():
             solution = _solve(only(self.total, kept), self.found, self.found.variances[kept])
-            solution = replace(solution, optimism=optimism(self.rows, self.prior, self.found, settings.seed))
-        return Base.of_effects(settings, self.effects.without(kept[1:]), solution)
+        return Base.of_effects(
+            settings, self.effects.without(kept[1:]), solution, lambda: self._optimism(settings.seed)
+        )
+
+    def _optimism(self, seed: int) -> float:
+        with single_threaded_blas():
+            return optimism(self.rows, self.prior, self.found, seed)
 
 
 def mean_member(like: Base) -> Base:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +36,9 @@ LEFT_OUT: Fields = {
     "n": COUNT,
 }
 """A `LeftOut`."""
+RULE_OPTIMISM = 1.2
+"""Typical factor by which leave-one-out errors of rule bases are too small, because relevance and ridge saw all labels.
+Chosen on the design tables of benchmarks/tables; for effects it is estimated table by table."""
 SUMS_ALONE: Fields = {name: field for name, field in MIXTURE.items() if name not in OPTIONAL_ARRAYS}
 """Agents that share sums alone are not asked for products of three features, nor for levels."""
 
@@ -53,12 +56,16 @@ class Base:
     """Width of its sets over the deviation of their clusters."""
     mean_square_slopes: Array
     """Of its model along each feature, over all rows; ones where relevances are not asked for."""
+    estimate_optimism: Callable[[], float] | None = None
+    """Takes as long as the training of a member: a scale of the target that is given up never needs it."""
 
     @classmethod
-    def of_effects(cls, settings: Settings, effects: Effects, found: Solution) -> Base:
+    def of_effects(
+        cls, settings: Settings, effects: Effects, found: Solution, estimate_optimism: Callable[[], float] | None = None
+    ) -> Base:
         """A member without clusters."""
         d = effects.knots.shape[1]
-        return cls(settings, effects, np.empty(0), True, found, 1.0, np.ones(d))
+        return cls(settings, effects, np.empty(0), True, found, 1.0, np.ones(d), estimate_optimism)
 
     @property
     def has_rules(self) -> bool:
@@ -69,6 +76,13 @@ class Base:
     def factor(self) -> Array:
         """Upper Cholesky factor of its system."""
         return self.found.factor()
+
+    @cached_property
+    def optimism(self) -> float:
+        """Factor by which leave-one-out errors are too small, because what was tuned saw all labels."""
+        if self.has_rules:
+            return RULE_OPTIMISM
+        return 1.0 if self.estimate_optimism is None else self.estimate_optimism()
 
     @property
     def score(self) -> float:

@@ -61,9 +61,6 @@ class Solution:
     own_factor: Array | None = None
     """Upper Cholesky factor of the system that was solved, ties left out, where it is known."""
 
-    optimism: float = 1.0
-    """Factor by which leave-one-out errors are too small, because what was tuned saw all labels."""
-
     def solved_with(self, total: Statistics) -> Solution:
         """The solution for other sums; ridge, weight of the penalty, ties and prior stay as they are."""
         if self.prior_precision is not None:
