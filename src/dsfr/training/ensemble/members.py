@@ -169,15 +169,21 @@ def member_predictions(X: Array, broadcast: Bundle, *, fast: bool) -> Iterator[A
     bases, ranges = [base_message(broadcast, i) for i in range(len(broadcast["shares"]))], unpack(Ranges, broadcast)
     made = [(unpack_basis(base), base["weights"]) for base in bases]
     kernels = [basis.kernel(ranges, weights) if fast else None for basis, weights in made]
+    lean = [_lean(*own) if kernel is None else own for own, kernel in zip(made, kernels, strict=True)]
 
     def of_chunk(chunk: slice) -> Array:
         # Compiled kernels scale on their way.
         scaled = scale_features(X[chunk], ranges) if None in kernels else X[chunk]
-        parts = zip(made, kernels, strict=True)
+        parts = zip(lean, kernels, strict=True)
         values = [_predicted(scaled, *own) if kernel is None else kernel(X[chunk]) for own, kernel in parts]
         return np.stack(values, axis=1)
 
     return each_chunk(of_chunk, len(X), BLOCK_ROWS)
+
+
+def _lean(basis: AnyBasis, weights: Array) -> tuple[AnyBasis, Array]:
+    """The same function with fewer features: curves that no product has are one, see `Effects.summed`."""
+    return basis.summed(weights) if isinstance(basis, Effects) else (basis, weights)
 
 
 def _predicted(scaled: Array, basis: AnyBasis, weights: Array) -> Array:
