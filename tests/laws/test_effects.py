@@ -24,7 +24,8 @@ from dsfr.core.solve.effect_priors import (
     product_effects,
     single_effects,
 )
-from dsfr.core.solve.prior_variances import PriorVariances, _Evidence, _rows_of, maximize_prior_evidence, optimism
+from dsfr.core.solve.label_rows import LabelRows
+from dsfr.core.solve.prior_variances import PriorVariances, _Evidence, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 
 
@@ -101,13 +102,17 @@ def statistics_of(effects: Effects, X: np.ndarray, y: np.ndarray) -> Statistics:
     )
 
 
+def rows_of(effects: Effects, X: np.ndarray, y: np.ndarray) -> LabelRows:
+    return LabelRows.of(statistics_of(effects, X, y))
+
+
 @pytest.mark.parametrize("n_labeled", [30.0, LABELS_FOR_ROUGHNESS])
 def test_the_gradient_of_the_evidence_is_its_slope(n_labeled):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     effects = effects_of(X)
     total, prior = statistics_of(effects, X, np.sin(X[:, 0])), effect_prior(effects, n_labeled)
-    evidence = _Evidence(*_rows_of(total), total.n_labeled, prior)
+    evidence = _Evidence(LabelRows.of(total), prior)
     at = prior.mean + 0.3 * rng.normal(size=len(prior.mean))
     _, gradient = evidence.loss(at)
     for k in range(len(at)):
@@ -122,7 +127,7 @@ def test_labels_of_one_feature_make_that_one_relevant():
     X = rng.normal(size=(60, 6))
     y = np.sin(2.0 * X[:, 2])
     effects = effects_of(X)
-    found = maximize_prior_evidence(statistics_of(effects, X, y - y.mean()), effect_prior(effects, 60.0))
+    found = maximize_prior_evidence(rows_of(effects, X, y - y.mean()), effect_prior(effects, 60.0))
     assert found.logs[:6].argmax() == 2
 
 
@@ -135,7 +140,7 @@ def test_products_that_are_not_needed_do_not_end_the_search(seed):
     heights = []
     for pairs in (effects.pairs, effects.pairs[:0]):
         tried = replace(effects, pairs=pairs, triples=effects.triples[:0])
-        found = maximize_prior_evidence(statistics_of(tried, X[known], z), effect_prior(tried, 150.0))
+        found = maximize_prior_evidence(rows_of(tried, X[known], z), effect_prior(tried, 150.0))
         heights.append(found.log_evidence)
     assert heights[0] > heights[1] - 20.0
 
@@ -148,7 +153,7 @@ def test_steps_are_rough_and_lines_are_not():
     roughness = []
     for y in (np.sign(X[:, 0] - 0.3) + np.sign(X[:, 1]), np.sin(3.0 * X[:, 0]) + X[:, 1]):
         noisy = y + 0.1 * rng.normal(size=400)
-        roughness.append(maximize_prior_evidence(statistics_of(effects, X, noisy - noisy.mean()), prior).logs[6])
+        roughness.append(maximize_prior_evidence(rows_of(effects, X, noisy - noisy.mean()), prior).logs[6])
     assert roughness[0] > roughness[1] + 1.0
 
 
@@ -159,8 +164,8 @@ def test_choosing_costs_more_with_fewer_labels():
         X = rng.normal(size=(n, 6))
         y = np.sin(2.0 * X[:, 2]) + rng.normal(size=n)
         effects = effects_of(X)
-        total, prior = statistics_of(effects, X, y - y.mean()), effect_prior(effects, n)
-        costs.append(optimism(total, prior, maximize_prior_evidence(total, prior), seed=0))
+        rows, prior = rows_of(effects, X, y - y.mean()), effect_prior(effects, n)
+        costs.append(optimism(rows, prior, maximize_prior_evidence(rows, prior), seed=0))
     assert costs[0] > costs[1] >= 1.0
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dsfr.core.prediction.stacking import LeftOut
-from dsfr.core.relevance.slope_shrinkage import shrinkage_matrix
+from dsfr.core.relevance.slope_shrinkage import Shrinkage
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.evidence import maximize_evidence
 from dsfr.engines import InProcessEngine
@@ -32,7 +32,7 @@ def test_a_single_model_is_the_best_of_three_as_relevances_settle():
     for told, summed in engine.heard["statistics"]:
         total = unpack_statistics(summed)
         if "stretch" in told:
-            total = total.mapped(shrinkage_matrix(told["stretch"], len(told["centers"])))
+            total = total.mapped(Shrinkage.of(told["stretch"], len(told["centers"])).times)
         evidences.append(maximize_evidence(total).log_evidence)
     assert len(evidences) == 3
     assert training.tuned.log_evidence == max(evidences)

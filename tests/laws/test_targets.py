@@ -14,6 +14,7 @@ from dsfr.export.fml import to_fml
 from dsfr.report.data import ReportData
 from dsfr.report.notes import notes_of, notes_of_student
 from dsfr.training.changed_rows import LogRows
+from dsfr.training.ensemble import effect_member
 from dsfr.training.ensemble.rule_bases import Weighed
 from dsfr.training.rows import ArrayRows
 from tests import card_reader
@@ -140,6 +141,19 @@ def test_a_long_tailed_target_is_learnt_as_its_logarithm_and_a_plain_one_is_not(
         linear = AutoSFRRegressor(ensemble=QUICK, random_state=0).fit(X, 10.0 + 0.3 * np.log(y) + 5.0 * X[:, 2])
         assert not linear.model_.mixture.link.is_log
     assert np.mean(errors, axis=0)[0] < 0.9 * np.mean(errors, axis=0)[1]
+
+
+def test_what_choosing_costs_is_estimated_once_for_each_member_that_is_weighed(monkeypatch):
+    """A scale that is given up has members too, whose shares nobody asks for."""
+    asked = []
+    monkeypatch.setattr(effect_member, "optimism", lambda rows, *_: asked.append(rows.rest.tobytes()) or 1.0)
+    for power in (0.4, 0.7):  # no label is far off, which would be another question
+        X, _, y = long_tailed(0)
+        asked.clear()
+        model = AutoSFRRegressor(ensemble=Ensemble(n_models=0), random_state=0).fit(X, y**power)
+        with_effects = [member for member in model.model_.mixture.members if member.predictor.basis.n_rules == 0]
+        assert 0 < len(asked) <= len(with_effects)
+        assert len(set(asked)) == len(asked)
 
 
 def test_predictions_of_a_logarithm_are_means_and_its_intervals_hold_what_they_promise():

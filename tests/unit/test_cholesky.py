@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dsfr.core.solve.cholesky import SingularSystemError, cholesky, quick_factor, quick_solve, solve_factored
+from dsfr.core.solve.cholesky import (
+    SingularSystemError,
+    cholesky,
+    inverse_diagonal,
+    quick_factor,
+    quick_half_solve,
+    quick_solve,
+    solve_factored,
+)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 8), st.floats(1e-3, 10))
@@ -33,8 +41,23 @@ def test_quick_solutions_are_those_of_scipy_to_the_last_bit(seed, p):
     np.testing.assert_array_equal(quick_solve(quick_factor(matrix), right), cho_solve(cho_factor(matrix), right))
 
 
+@given(st.integers(0, 10_000), st.integers(1, 8))
+def test_half_a_solution_squared_and_the_diagonal_are_those_of_the_inverse(seed, p):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((p, p))
+    matrix, right = A @ A.T + np.eye(p), rng.standard_normal((p, 3))
+    factor, kept = quick_factor(matrix), right.copy()
+    half = quick_half_solve(factor, right)
+    np.testing.assert_allclose(half.T @ half, right.T @ np.linalg.solve(matrix, right), atol=1e-12)
+    np.testing.assert_allclose(inverse_diagonal(factor), np.diag(np.linalg.inv(matrix)), rtol=1e-9)
+    np.testing.assert_array_equal(right, kept)
+
+
 def test_no_equations_have_no_solution():
-    assert quick_solve(quick_factor(np.empty((0, 0))), np.empty((0, 3))).shape == (0, 3)
+    nothing = quick_factor(np.empty((0, 0)))
+    assert quick_solve(nothing, np.empty((0, 3))).shape == (0, 3)
+    assert quick_half_solve(nothing, np.empty((0, 3))).shape == (0, 3)
+    assert inverse_diagonal(nothing).shape == (0,)
 
 
 @pytest.mark.parametrize(("i", "j"), [(0, 0), (0, 2), (2, 2)])

@@ -10,7 +10,7 @@ from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.penalties.graph_laplacian import laplacian_gram
 from dsfr.core.penalties.interpolation_consistency import consistency_gram
-from dsfr.core.solve.leave_one_out import leave_one_out_residuals, left_out_residuals
+from dsfr.core.solve.leave_one_out import leave_one_out_residuals, left_out_residuals, leverages
 from dsfr.core.solve.statistics import Statistics, solve_weights
 
 
@@ -61,5 +61,5 @@ def test_long_tables_go_in_blocks(rng):
 
 def test_a_label_that_alone_decides_its_prediction_has_a_finite_residual():
     H = 1e8 * np.eye(3)
-    residuals = left_out_residuals(H, np.ones(3), 1e8 * np.eye(3), np.full(3, 1e-8))
+    residuals = left_out_residuals(np.ones(3) - H @ np.full(3, 1e-8), leverages(H, 1e8 * np.eye(3)))
     assert np.isfinite(residuals).all()

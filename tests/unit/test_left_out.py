@@ -5,7 +5,7 @@ import pytest
 
 from dsfr.core.prediction.stacking import LeftOut
 from dsfr.core.solve.cholesky import cholesky
-from dsfr.core.solve.leave_one_out import left_out_variances
+from dsfr.core.solve.leave_one_out import left_out_variances, leverages
 
 
 def left_out_of(Z, y):
@@ -26,7 +26,7 @@ def test_inflated_errors_are_those_of_predictions_farther_off():
 def test_variances_without_a_label_are_those_of_a_fit_without_it():
     rng = np.random.default_rng(1)
     H = rng.normal(size=(12, 4))
-    found = left_out_variances(H, cholesky(H.T @ H + 0.3 * np.eye(4)))
+    found = left_out_variances(leverages(H, cholesky(H.T @ H + 0.3 * np.eye(4))))
     for i, h in enumerate(H):
         rest = np.delete(H, i, axis=0)
         assert found[i] == pytest.approx(1.0 + h @ np.linalg.solve(rest.T @ rest + 0.3 * np.eye(4), h))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsfr.core.relevance.slope_shrinkage import shrinkage_matrix, unshrunk_factor
+from dsfr.core.relevance.slope_shrinkage import Shrinkage, unshrunk_factor
 from dsfr.core.solve.cholesky import cholesky
 from dsfr.core.solve.statistics import Statistics, solve_weights
 
@@ -23,7 +23,7 @@ def drawn(seed, n_rules, d=3):
 def test_deviations_from_the_mean_slope_shrink_and_the_mean_does_not(seed, n_rules):
     rng = np.random.default_rng(seed)
     relevance, u = rng.uniform(0.02, 1.0, 3), rng.normal(size=(n_rules, 4))
-    lines = (shrinkage_matrix(relevance, n_rules) @ u.ravel()).reshape(n_rules, 4)
+    lines = Shrinkage.of(relevance, n_rules).times(u.ravel()).reshape(n_rules, 4)
     np.testing.assert_allclose(lines[:, 0], u[:, 0])
     np.testing.assert_allclose(lines.mean(axis=0), u.mean(axis=0), atol=1e-12)
     slopes = u[:, 1:]
@@ -33,13 +33,25 @@ def test_deviations_from_the_mean_slope_shrink_and_the_mean_does_not(seed, n_rul
 
 
 @given(seeds, rules)
+def test_a_shrinkage_is_a_symmetric_matrix_with_an_inverse(seed, n_rules):
+    total, relevance = drawn(seed, n_rules)
+    tied = Shrinkage.of(relevance, n_rules)
+    matrix = tied.times(np.eye(len(total.moment)))
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
+    np.testing.assert_allclose(tied.times(total.gram), matrix @ total.gram, atol=1e-10)
+    np.testing.assert_allclose(tied.inverse.times(tied.times(total.gram)), total.gram, atol=1e-9)
+    np.testing.assert_allclose(total.mapped(tied.times).gram, matrix @ total.gram @ matrix, atol=1e-10)
+
+
+@given(seeds, rules)
 def test_tied_weights_solve_the_system_with_their_own_prior(seed, n_rules):
     total, relevance = drawn(seed, n_rules)
-    tied, weight, ridge = shrinkage_matrix(relevance, n_rules), 0.3, 0.7
-    lines = tied @ solve_weights(total.mapped(tied).quadratic(weight), ridge)
-    system = total.gram + weight * total.unlabeled_gram + ridge * np.linalg.inv(tied @ tied)
+    tied, weight, ridge = Shrinkage.of(relevance, n_rules), 0.3, 0.7
+    lines = tied.times(solve_weights(total.mapped(tied.times).quadratic(weight), ridge))
+    matrix = tied.times(np.eye(len(total.moment)))
+    system = total.gram + weight * total.unlabeled_gram + ridge * np.linalg.inv(matrix @ matrix)
     np.testing.assert_allclose(lines, np.linalg.solve(system, total.moment), rtol=1e-6, atol=1e-8)
-    seen = total.mapped(tied).quadratic(weight).curvature + ridge * np.eye(len(tied))
+    seen = total.mapped(tied.times).quadratic(weight).curvature + ridge * np.eye(len(matrix))
     factor = unshrunk_factor(cholesky(seen), tied)
     np.testing.assert_allclose(factor, np.triu(factor), atol=1e-9)
     np.testing.assert_allclose(factor.T @ factor, system, rtol=1e-6, atol=1e-8 * np.abs(system).max())

@@ -33,7 +33,8 @@ class LabelSums:
         """The sums of a training; None if its solver did not sum the statistics."""
         if any(solution.statistics is None for solution in solutions):
             return None
-        return cls(tuple(solutions), population.target_limits, population.keeps_target)
+        lean = (replace(solution, own_factor=None) for solution in solutions)  # new labels make it another one
+        return cls(tuple(lean), population.target_limits, population.keeps_target)
 
 
 def with_labels(

@@ -88,9 +88,8 @@ class ClusterSums:
         weights = weighting.of(distances, fuzzifier)
         if row_weights is not None:
             weights *= row_weights[:, None]
-        # Rows one after the other, as they are summed: with few clusters, that is faster than cluster by cluster.
-        mass, objective = np.add.accumulate(weights.T, axis=1)[:, -1], np.vdot(weights.T, distances.T)
-        return cls(mass, weights.T @ X, 0.5 * float(objective))
+        objective = np.vdot(weights.T, distances.T)
+        return cls(weights.T.sum(axis=1), weights.T @ X, 0.5 * float(objective))
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         return ClusterSums(self.mass + other.mass, self.total + other.total, self.objective + other.objective)

@@ -57,17 +57,17 @@ def membership_powers(distances: Array, fuzzifier: float) -> Array:
     power = whole_power(fuzzifier)
     if power is None:
         return np.exp(fuzzifier * log_memberships(distances, fuzzifier))
-    nearest = distances.min(axis=1, keepdims=True)
+    nearest: Array = distances.min(axis=1, keepdims=True)
     if nearest.min(initial=1.0) > 0.0:
-        ratios = nearest / distances
+        ratios: Array = nearest / distances
     else:
         ratios = np.ones_like(distances)
         np.divide(nearest, distances, out=ratios, where=distances > 0.0)
     raised = _raised(ratios, power)
     scale = column_sums(raised.T)[:, None] ** -fuzzifier
-    raised *= ratios
-    raised *= scale
-    return raised
+    ratios *= raised
+    ratios *= scale
+    return ratios
 
 
 def whole_power(fuzzifier: float) -> int | None:
@@ -82,17 +82,14 @@ def whole_power(fuzzifier: float) -> int | None:
 
 
 def _raised(values: Array, power: int) -> Array:
-    """Elementwise power >= 1 by repeated squaring."""
-    factor = values.copy()
-    while not power & 1:
-        factor *= factor
-        power >>= 1
-    result = factor.copy()
-    while power := power >> 1:
-        factor *= factor
+    """Elementwise power >= 1 by repeated squaring; the values themselves if it is 1."""
+    factor, result = values, None
+    while power > 1:
         if power & 1:
-            result *= factor
-    return result
+            result = factor if result is None else result * factor
+        factor = factor * factor
+        power >>= 1
+    return factor if result is None else result * factor
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from dsfr.core.arrays import Array, IntArray
 from dsfr.core.features.gram import FeatureSums
 from dsfr.core.relevance.slopes import MIN_RELEVANCE
 from dsfr.core.scaling.affine import Ranges
-from dsfr.core.solve.cholesky import log_determinant, quick_factor, quick_solve
-from dsfr.core.solve.evidence import SMALLEST_NOISE, low_rank_root
+from dsfr.core.solve.evidence import SMALLEST_NOISE
+from dsfr.core.solve.label_rows import Explained, LabelRows
 from dsfr.core.solve.statistics import Statistics
 
 HIGHEST_POWER = 4
@@ -98,22 +98,17 @@ class _CurvatureEvidence:
     """Log evidence, as a function of all ``log b_j`` and the logarithms of both variances, with its gradient."""
 
     def __init__(self, polynomial: Polynomial, total: Statistics) -> None:
-        self._root, self._rest = low_rank_root(total.gram, total.moment)
-        self._n, self._square = total.n_labeled, total.target_square
-        self._beyond = max(self._square - float(self._rest @ self._rest), 0.0)
+        self._rows, self._n, self._square = LabelRows.of(total), total.n_labeled, total.target_square
         curved = polynomial.is_curved
         self._shape = np.column_stack([polynomial.powers * curved[:, None], curved, ~curved]).astype(np.float64)
 
     def loss(self, logs: Array) -> tuple[float, Array]:
         """Minus the log evidence and the log prior of the relevances, and the gradient."""
-        prior = np.exp(self._shape @ logs)
-        scaled = self._root * prior
-        factor = quick_factor(scaled @ self._root.T + np.eye(len(self._root)))
-        solved = quick_solve(factor, self._rest)
-        q = max(self._beyond + float(self._rest @ solved), SMALLEST_NOISE * self._square)
-        value = -self._n / 2.0 * np.log(q) - log_determinant(factor) / 2.0
-        fitted, used = self._root.T @ solved, np.einsum("rp,rp->p", scaled, quick_solve(factor, self._root))
-        gradient = self._shape.T @ (self._n / q * prior * fitted**2 - used) / 2.0
+        rows = self._rows
+        explained = Explained.by(np.exp(self._shape @ logs), rows.root, rows.rest)
+        q = max(rows.beyond + float(rows.rest @ explained.solved), SMALLEST_NOISE * self._square)
+        value = -self._n / 2.0 * np.log(q) - explained.log_determinant / 2.0
+        gradient = self._shape.T @ (self._n / q * explained.means**2 - explained.used) / 2.0
         off = (logs[:-2] - USUAL_LOG_CURVATURE) / LOG_CURVATURE_DEVIATION
         gradient[:-2] -= off / LOG_CURVATURE_DEVIATION
         return float(off @ off / 2.0 - value), -gradient

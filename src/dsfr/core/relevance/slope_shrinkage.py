@@ -7,32 +7,49 @@ ridge penalises ``u``: the mean over rules is penalised as before, deviations fr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dsfr.core.arrays import Array
 
 
-def shrinkage_matrix(relevance: Array, n_rules: int) -> Array:
-    """The symmetric matrix that maps weights ``u`` to those of ordinary lines; shape (k(d+1), k(d+1)).
+@dataclass(frozen=True, slots=True)
+class Shrinkage:
+    """The symmetric matrix ``T`` that maps weights ``u`` to those of ordinary lines, by what it does.
 
-    Intercepts are not shrunk.
+    It has k(d+1) rows and columns, and few that are not 0 in each: products with it take no longer than reading.
     """
-    shrunk = np.append(1.0, relevance)
-    n = len(shrunk)
-    blocks = np.zeros((n_rules, n, n_rules, n))
-    columns = np.arange(n)
-    # Advanced indices come first: one block of rules by rules for every column.
-    blocks[:, columns, :, columns] = (1.0 - shrunk)[:, None, None] / n_rules
-    matrix: Array = blocks.reshape(n_rules * n, n_rules * n)
-    matrix[np.diag_indices(len(matrix))] += np.tile(shrunk, n_rules)
-    return matrix
+
+    factors: Array
+    """On the deviations from the mean over rules, of intercepts and of slopes along each feature; shape (d+1,)."""
+    n_rules: int
+
+    @classmethod
+    def of(cls, relevance: Array, n_rules: int) -> Shrinkage:
+        """By the relevance of each feature; intercepts are not shrunk."""
+        return cls(np.append(1.0, relevance), n_rules)
+
+    def times(self, weights: Array) -> Array:
+        """``T`` times weights, shape (k(d+1),), or times the columns of a matrix."""
+        own = weights.reshape(self.n_rules, len(self.factors), -1)
+        mean = own.mean(axis=0)
+        shrunk: Array = own - mean
+        shrunk *= self.factors[:, None]
+        shrunk += mean
+        return shrunk.reshape(weights.shape)
+
+    @property
+    def inverse(self) -> Shrinkage:
+        """What undoes it."""
+        return Shrinkage(1.0 / self.factors, self.n_rules)
 
 
-def unshrunk_factor(factor: Array, shrinkage: Array) -> Array:
+def unshrunk_factor(factor: Array, shrinkage: Shrinkage) -> Array:
     """Upper Cholesky factor of the system of ordinary weights, from that of the weights ``u``.
 
     Computed without forming the system, whose condition number is larger by the inverse square of the least relevance.
     """
-    upper = np.linalg.qr(np.linalg.solve(shrinkage, factor.T).T, mode="r")
+    upper = np.linalg.qr(shrinkage.inverse.times(factor.T).T, mode="r")
     signed: Array = upper * np.sign(np.diag(upper))[:, None]
     return signed

@@ -2,7 +2,8 @@
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 
 from dsfr.core.arrays import Array
 
@@ -65,6 +66,20 @@ def quick_solve(factor: Array, right: Array) -> Array:
     """Solution ``x`` of ``R'R x = right`` for a factor of `quick_factor`, without checks."""
     solution: Array = dpotrs(factor, right, lower=False)[0] if right.size else right.copy()
     return solution
+
+
+def quick_half_solve(factor: Array, right: Array) -> Array:
+    """``R'^-1 right`` for a factor of `quick_factor`, without checks; ``right' (R'R)^-1 right`` is its own square."""
+    # From the right to the transpose, which is in the order of LAPACK where ``right`` is in that of C: no copy.
+    half: Array = dtrsm(1.0, factor, right.T, side=True).T if right.size else right.copy()
+    return half
+
+
+def inverse_diagonal(factor: Array) -> Array:
+    """Diagonal of the inverse of the matrix with this factor, of `quick_factor`."""
+    inverse = np.triu(dtrtri(factor)[0]) if factor.size else factor
+    diagonal: Array = np.einsum("ij,ij->i", inverse, inverse)
+    return diagonal
 
 
 def log_determinant(factor: Array) -> float:

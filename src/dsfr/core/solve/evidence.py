@@ -16,7 +16,15 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from dsfr.core.arrays import Array
-from dsfr.core.solve.cholesky import SingularSystemError, cholesky, log_determinant, quick_factor, quick_solve
+from dsfr.core.solve.cholesky import (
+    SingularSystemError,
+    cholesky,
+    inverse_diagonal,
+    log_determinant,
+    quick_factor,
+    quick_solve,
+)
+from dsfr.core.solve.label_rows import Explained, low_rank_root
 from dsfr.core.solve.statistics import Statistics
 
 LOG_RIDGE = (-6.0, 4.0)
@@ -26,8 +34,6 @@ STARTS = 6
 """Values of each, evenly over these powers, from the best of which the search starts."""
 SMALLEST_NOISE = 1e-12
 """Of the target's square: an exact fit must not make the likelihood infinite."""
-SMALLEST_CURVATURE = 1e-13
-"""Of the largest: below, an eigenvalue of ``H'H`` is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +68,24 @@ class Evidence:
         values, vectors = np.linalg.eigh(statistics.unlabeled_gram)
         # In the basis where the penalty is diagonal, so are the prior and its determinant.
         self._penalty = np.maximum(values, 0.0)
-        self._gram = vectors.T @ statistics.gram @ vectors
-        self._moment = vectors.T @ statistics.moment
         self._n, self._square = statistics.n_labeled, statistics.target_square
-        self._root, self._rest = self._low_rank()
+        self._root: Array | None = None
+        if self._n <= len(values) / 2:
+            # A root of ``H'H`` with as many rows as its rank, and the targets as it sees them.
+            root, self._rest = low_rank_root(statistics.gram, statistics.moment)
+            self._root = root @ vectors
+        else:
+            self._gram = vectors.T @ statistics.gram @ vectors
+            self._moment = vectors.T @ statistics.moment
 
     def noise(self, unlabeled_weight: float, ridge: float) -> float:
         """The best standard deviation of the noise."""
         return float(np.sqrt(self._solve(unlabeled_weight, ridge).q / self._n))
+
+    def noise_and_value(self, unlabeled_weight: float, ridge: float) -> tuple[float, float]:
+        """The best standard deviation of the noise, and the log density of the labels at it."""
+        solved = self._solve(unlabeled_weight, ridge)
+        return float(np.sqrt(solved.q / self._n)), self._value(solved)
 
     def value(self, unlabeled_weight: float, ridge: float) -> float:
         """Log density of the labels at the best noise."""
@@ -96,44 +112,21 @@ class Evidence:
         log_ratio = np.log(prior).sum() - log_determinant(factor)
 
         def gain() -> Array:
-            lost: Array = 1.0 / prior - np.diag(quick_solve(factor, np.eye(len(prior))))
+            lost: Array = 1.0 / prior - inverse_diagonal(factor)
             return lost
 
         return _Solved(weights, self._floored(self._square - float(self._moment @ weights)), float(log_ratio), gain)
 
     def _solve_by_labels(self, prior: Array, root: Array) -> _Solved:
         """With fewer labels than weights: all in the space of ``root``, where ``H'H = root' root``."""
-        scaled = root / prior
-        factor = quick_factor(scaled @ root.T + np.eye(len(root)))
-        solved = quick_solve(factor, self._rest)
-        log_ratio = -log_determinant(factor)
-
-        def gain() -> Array:
-            lost: Array = np.einsum("rp,rp->p", scaled, quick_solve(factor, scaled))
-            return lost
-
-        q = self._floored(self._square - float(self._rest @ (self._rest - solved)))
-        return _Solved(scaled.T @ solved, q, float(log_ratio), gain)
+        variances = 1.0 / prior
+        explained = Explained.by(variances, root, self._rest)
+        q = self._floored(self._square - float(self._rest @ (self._rest - explained.solved)))
+        weights = np.sqrt(variances) * explained.means
+        return _Solved(weights, q, -explained.log_determinant, lambda: variances * explained.used)
 
     def _floored(self, q: float) -> float:
         return max(q, SMALLEST_NOISE * self._square)
-
-    def _low_rank(self) -> tuple[Array | None, Array]:
-        """A root of ``H'H`` with as many rows as its rank, if they are few, and the targets as it sees them."""
-        if self._n > len(self._moment) / 2:
-            return None, np.empty(0)
-        return low_rank_root(self._gram, self._moment)
-
-
-def low_rank_root(gram: Array, moment: Array) -> tuple[Array, Array]:
-    """``R`` with ``R'R = gram`` and as many rows as its rank, and ``r`` with ``R'r = moment``.
-
-    The evidence is that of labels ``r`` on rows ``R``, whatever the number of rows that were summed.
-    """
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > SMALLEST_CURVATURE * max(values[-1], np.finfo(np.float64).tiny)
-    sizes = np.sqrt(values[kept])
-    return (vectors[:, kept] * sizes).T, vectors[:, kept].T @ moment / sizes
 
 
 def maximize_evidence(statistics: Statistics) -> Tuned | None:
@@ -165,11 +158,12 @@ def maximize_evidence(statistics: Statistics) -> Tuned | None:
 
     grids = np.meshgrid(*(np.linspace(low, high, STARTS) for low, high in bounds), indexing="ij")
     starts = np.stack([grid.ravel() for grid in grids], axis=1)
-    best = max(starts, key=height)
+    heights = [height(start) for start in starts]
+    best = starts[int(np.argmax(heights))]
     found = minimize(loss, best, jac=True, bounds=bounds, method="L-BFGS-B")
-    weight, ridge = unpacked(found.x if -found.fun >= height(best) else best)
+    weight, ridge = unpacked(found.x if -found.fun >= max(heights) else best)
     ridge = solvable_ridge(statistics.quadratic(weight).curvature, ridge)
-    return Tuned(weight, ridge, evidence.noise(weight, ridge), evidence.value(weight, ridge))
+    return Tuned(weight, ridge, *evidence.noise_and_value(weight, ridge))
 
 
 def solvable_ridge(curvature: Array, ridge: float) -> float:

@@ -22,20 +22,25 @@ class Together:
     residual_sum: Array
 
 
-def left_out_variances(H: Array, factor: Array, together: Together | None = None) -> Array:
+def leverages(H: Array, factor: Array) -> Array:
+    """``h_i' C^-1 h_i`` of rows with features ``H``, given the factor of ``C``; shape (n,)."""
+    root = solve_triangular(factor, H.T, trans="T")
+    found: Array = np.einsum("pn,pn->n", root, root)
+    return found
+
+
+def left_out_variances(leverage: Array, together: Together | None = None) -> Array:
     """Variance of a label's prediction without that label, in units of the noise, the noise included; shape (n,).
 
     ``1 + l / (1 - m l)`` for a row of leverage ``l`` that is left out with ``m - 1`` others.
     """
-    root = solve_triangular(factor, H.T, trans="T")
-    leverage = np.einsum("pn,pn->n", root, root)
     size = 1.0 if together is None else together.size
     variances: Array = 1.0 + leverage / np.maximum(1.0 - size * leverage, np.finfo(np.float64).eps)
     return variances
 
 
-def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array, together: Together | None = None) -> Array:
-    """``(y_i - h_i'w) / (1 - h_i' C^-1 h_i)`` of rows with features ``H``, given the factor of ``C``; shape (n,).
+def left_out_residuals(residuals: Array, leverage: Array, together: Together | None = None) -> Array:
+    """``(y_i - h_i'w) / (1 - h_i' C^-1 h_i)`` from residuals and leverages of all rows; shape (n,).
 
     By the Sherman-Morrison formula this is the residual of row i after a fit without its label. Rules, scaling and the
     penalty on unlabelled rows stay as they are: they do not depend on one label.
@@ -43,16 +48,14 @@ def left_out_residuals(H: Array, y: Array, factor: Array, weights: Array, togeth
     With ``together``, rows with equal (or nearly equal) features are left out in groups. A group of m rows with
     leverage ``l`` each and residuals that sum to ``s`` has ``y_i - h_i'w + l s / (1 - m l)``, by Woodbury's formula.
     """
-    root = solve_triangular(factor, H.T, trans="T")
-    leverage = np.einsum("pn,pn->n", root, root)
     # A label that alone decides its prediction has leverage 1, or more by rounding.
     least = np.finfo(np.float64).eps
     if together is not None:
         share = leverage / np.maximum(1.0 - together.size * leverage, least)
-        left: Array = y - H @ weights + share * together.residual_sum
+        left: Array = residuals + share * together.residual_sum
         return left
-    residuals: Array = (y - H @ weights) / np.maximum(1.0 - leverage, least)
-    return residuals
+    alone: Array = residuals / np.maximum(1.0 - leverage, least)
+    return alone
 
 
 def leave_one_out_residuals(X: Array, y: Array, basis: FeatureMap, quadratic: Quadratic, ridge: float) -> Array:
@@ -73,5 +76,6 @@ def leave_one_out_residuals(X: Array, y: Array, basis: FeatureMap, quadratic: Qu
     weights = solve_factored(factor, quadratic.moment)
     residuals = np.empty(len(y))
     for block in row_blocks(len(y)):
-        residuals[block] = left_out_residuals(basis.features(X[block]), y[block], factor, weights)
+        H = basis.features(X[block])
+        residuals[block] = left_out_residuals(y[block] - H @ weights, leverages(H, factor))
     return residuals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,14 +109,14 @@ class Statistics:
             target_square=max(square, 0.0),
         )
 
-    def mapped(self, matrix: Array) -> Statistics:
-        """The same sums for weights ``u`` with ``w = matrix u``; the matrix is square."""
+    def mapped(self, times: Callable[[Array], Array]) -> Statistics:
+        """The same sums for weights ``u`` with ``w = T u``; ``times`` multiplies by ``T``, which is symmetric."""
         return replace(
             self,
-            gram=matrix.T @ self.gram @ matrix,
-            moment=matrix.T @ self.moment,
-            feature_sum=matrix.T @ self.feature_sum,
-            unlabeled_gram=matrix.T @ self.unlabeled_gram @ matrix,
+            gram=times(times(self.gram).T),
+            moment=times(self.moment),
+            feature_sum=times(self.feature_sum),
+            unlabeled_gram=times(times(self.unlabeled_gram).T),
         )
 
     def quadratic(self, unlabeled_weight: float) -> Quadratic:
@@ -149,5 +149,15 @@ def solve_weights(quadratic: Quadratic, ridge: float) -> Array:
     SingularSystemError
         If the ridge is too small to make the system definite.
     """
-    damped = quadratic.curvature + ridge * np.eye(len(quadratic.moment))
-    return solve_factored(cholesky(damped), quadratic.moment)
+    return solve_factored(ridge_factor(quadratic.curvature, ridge), quadratic.moment)
+
+
+def ridge_factor(curvature: Array, ridge: float) -> Array:
+    """Upper Cholesky factor of the system of the weights.
+
+    Raises
+    ------
+    SingularSystemError
+        If the ridge is too small to make it definite.
+    """
+    return cholesky(curvature + ridge * np.eye(len(curvature)))

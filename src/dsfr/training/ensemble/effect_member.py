@@ -12,6 +12,7 @@ from dsfr.core.features.effects import Effects
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.effect_priors import NEGLIGIBLE, RANK_CURVES, CurveKind, constant_variance, effect_prior
 from dsfr.core.solve.evidence import Tuned
+from dsfr.core.solve.label_rows import LabelRows
 from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
@@ -42,6 +43,8 @@ class EffectMember:
 
     effects: Effects
     total: Statistics
+    rows: LabelRows
+    """Rows that have these statistics."""
     prior: VariancePrior
     found: PriorVariances
     kind: CurveKind
@@ -68,8 +71,13 @@ class EffectMember:
         kept = self.kept
         with single_threaded_blas():
             solution = _solve(only(self.total, kept), self.found, self.found.variances[kept])
-            solution = replace(solution, optimism=optimism(self.total, self.prior, self.found, settings.seed))
-        return Base.of_effects(settings, self.effects.without(kept[1:]), solution)
+        return Base.of_effects(
+            settings, self.effects.without(kept[1:]), solution, lambda: self._optimism(settings.seed)
+        )
+
+    def _optimism(self, seed: int) -> float:
+        with single_threaded_blas():
+            return optimism(self.rows, self.prior, self.found, seed)
 
 
 def mean_member(like: Base) -> Base:
@@ -93,36 +101,33 @@ def trained(
 ) -> EffectMember | None:
     """The prior of the highest evidence, sought from that of fewer effects if this is given."""
     with single_threaded_blas():
-        prior = effect_prior(effects, total.n_labeled, kind=kind)
-        found = maximize_prior_evidence(total, prior, start)
+        prior, rows = effect_prior(effects, total.n_labeled, kind=kind), LabelRows.of(total)
+        found = maximize_prior_evidence(rows, prior, start)
         if found is None:
             return None
         constant = constant_variance(found.noise, total.n_labeled)
         if constant > HELD_CONSTANT:
             prior = effect_prior(effects, total.n_labeled, constant, kind)
-            found = maximize_prior_evidence(total, prior, found) or found
-    return EffectMember(effects, total, prior, found, kind)
+            found = maximize_prior_evidence(rows, prior, found) or found
+    return EffectMember(effects, total, rows, prior, found, kind)
 
 
 def _solve(total: Statistics, found: PriorVariances, variances: Array) -> Solution:
-    precision = _solvable(total.gram, 1.0 / variances)
-    weights = solve_factored(cholesky(total.gram + np.diag(precision)), total.moment)
-    tuned = Tuned(0.0, 0.0, found.noise, found.log_evidence)
-    return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision)
+    precision, factor = _solvable(total.gram, 1.0 / variances)
+    weights, tuned = solve_factored(factor, total.moment), Tuned(0.0, 0.0, found.noise, found.log_evidence)
+    return Solution(weights, tuned=tuned, statistics=total, prior_precision=precision, own_factor=factor)
 
 
-def _solvable(gram: Array, precision: Array) -> Array:
-    """The precisions, or the first of 10, 100, ... times them with which the system can be solved.
+def _solvable(gram: Array, precision: Array) -> tuple[Array, Array]:
+    """The precisions, or the first of 10, 100, ... times them with which the system can be solved; and its factor.
 
     Labels without noise speak for hardly any prior, and the evidence does not notice that the system became singular.
     """
     while True:
         try:
-            cholesky(gram + np.diag(precision))
+            return precision, cholesky(gram + np.diag(precision))
         except SingularSystemError:
             precision = 10.0 * precision
-        else:
-            return precision
 
 
 def varying(effects: Effects, total: Statistics) -> tuple[Effects, Statistics]:

@@ -37,9 +37,6 @@ SURE_STEPS = 6
 MOST_STEPS = 12
 MOST_WEIGHTS = 500
 """More rules are not tried where their number is left open and they would need more weights."""
-RULE_OPTIMISM = 1.2
-"""Typical factor by which leave-one-out errors of rule bases are too small, because relevance and ridge saw all labels.
-Chosen on the design tables of benchmarks/tables; for effects it is estimated table by table."""
 NEGLIGIBLE_SHARE = 0.01
 """Share of the mean of the labels up to which it is no member."""
 LEAST_USUAL = 1.0 / 3.0
@@ -226,8 +223,7 @@ def weigh(engine: Engine, settings: Settings, population: Population, trained: S
     if settings.tune != "loo" and ruled.any():
         groups = np.column_stack([groups[:, ~ruled], by_evidence])
     measured = _left_out(engine, population, trained)
-    factors = [RULE_OPTIMISM if base.has_rules else base.found.optimism for base in trained]
-    larger = measured.inflated(np.array(factors))
+    larger = measured.inflated(np.array([base.optimism for base in trained]))
     shares: Array = groups @ larger.grouped(groups).shares()
     trust = 1.0 if ruled.all() else larger.trust(shares)
     error = larger.mean_square(trust * shares)

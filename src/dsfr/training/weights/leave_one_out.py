@@ -14,7 +14,7 @@ from dsfr.core.arrays import Array, IntArray, row_blocks
 from dsfr.core.scaling.affine import scale_features
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
 from dsfr.core.solve.evidence import LOG_RIDGE, LOG_WEIGHT, Evidence, Tuned
-from dsfr.core.solve.leave_one_out import Together, left_out_residuals
+from dsfr.core.solve.leave_one_out import Together, left_out_residuals, leverages
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
@@ -63,7 +63,9 @@ def left_out_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bu
         for i, candidate in enumerate(solved):
             if candidate is not None:
                 together = None if groups is None else groups.together(passed, passed + len(y), i)
-                errors[i] += np.sum(counted * left_out_residuals(H, y, *candidate, together) ** 2)
+                factor, found = candidate
+                left = left_out_residuals(y - H @ found, leverages(H, factor), together)
+                errors[i] += np.sum(counted * left**2)
         passed += len(y)
     return memory, {"errors": errors}
 

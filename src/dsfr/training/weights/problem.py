@@ -9,10 +9,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array
-from dsfr.core.relevance.slope_shrinkage import unshrunk_factor
+from dsfr.core.relevance.slope_shrinkage import Shrinkage, unshrunk_factor
 from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.solve.evidence import SMALLEST_NOISE, Evidence, Tuned
-from dsfr.core.solve.statistics import Statistics, solve_weights
+from dsfr.core.solve.statistics import Statistics, ridge_factor, solve_weights
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.rounds import Observer
@@ -52,27 +52,27 @@ class Solution:
     """The sums that the weights come from, if they do."""
     unlabeled_weight: float = 0.0
     ridge: float = 0.0
-    tied: Array | None = None
+    tied: Shrinkage | None = None
     """Maps the weights that the ridge sees to those of the lines, see `slope_shrinkage`; None: they are the same."""
 
     prior_precision: Array | None = None
     """Inverse prior variance of every weight, where each has its own; it takes the place of the ridge."""
 
-    optimism: float = 1.0
-    """Factor by which leave-one-out errors are too small, because what was tuned saw all labels."""
+    own_factor: Array | None = None
+    """Upper Cholesky factor of the system that was solved, ties left out, where it is known."""
 
     def solved_with(self, total: Statistics) -> Solution:
         """The solution for other sums; ridge, weight of the penalty, ties and prior stay as they are."""
         if self.prior_precision is not None:
             weights = solve_factored(cholesky(total.gram + np.diag(self.prior_precision)), total.moment)
         else:
-            seen = total if self.tied is None else total.mapped(self.tied)
+            seen = total if self.tied is None else total.mapped(self.tied.times)
             weights = solve_weights(seen.quadratic(self.unlabeled_weight), self.ridge)
-            weights = weights if self.tied is None else self.tied @ weights
+            weights = weights if self.tied is None else self.tied.times(weights)
         # The best noise for this prior, see `dsfr.core.solve.evidence`.
         square = max(total.target_square - float(total.moment @ weights), SMALLEST_NOISE * total.target_square)
         tuned = self.tuned and replace(self.tuned, noise=float(np.sqrt(square / total.n_labeled)))
-        return replace(self, weights=weights, statistics=total, tuned=tuned)
+        return replace(self, weights=weights, statistics=total, tuned=tuned, own_factor=None)
 
     def noise(self) -> float:
         """Standard deviation of the noise, for targets of deviation 1; 0 if the labels do not vary."""
@@ -103,9 +103,11 @@ class Solution:
         """
         if self.statistics is None:
             raise ValueError("only weights from summed statistics have a system to factor: take solver='sums'")
-        if self.prior_precision is not None:
-            return cholesky(self.statistics.gram + np.diag(self.prior_precision))
-        seen = self.statistics if self.tied is None else self.statistics.mapped(self.tied)
-        curvature = seen.quadratic(self.unlabeled_weight).curvature
-        factor = cholesky(curvature + self.ridge * np.eye(len(self.weights)))
+        factor = self._factored(self.statistics) if self.own_factor is None else self.own_factor
         return factor if self.tied is None else unshrunk_factor(factor, self.tied)
+
+    def _factored(self, total: Statistics) -> Array:
+        if self.prior_precision is not None:
+            return cholesky(total.gram + np.diag(self.prior_precision))
+        seen = total if self.tied is None else total.mapped(self.tied.times)
+        return ridge_factor(seen.quadratic(self.unlabeled_weight).curvature, self.ridge)
