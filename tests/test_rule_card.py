@@ -190,6 +190,34 @@ def test_a_plane_is_one_rule():
     np.testing.assert_allclose(model.predict(X), 3.0 * X[:, 0] - X[:, 1], atol=0.5)
 
 
+def test_a_line_that_levels_off_takes_limits_and_no_conditions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3))
+    y = 3.0 * np.clip(X[:, 0], -0.5, 0.7) + X[:, 1] + rng.normal(0, 0.5, 800)
+    model = RuleRegressor(random_state=0).fit(X, np.where(np.arange(800) < 150, y, np.nan))
+    limits = model.model_.predictor.limits
+    assert model.complexity_["rules"] == 1
+    assert limits.low[0] == pytest.approx(-0.5, abs=0.2)
+    assert limits.high[0] == pytest.approx(0.7, abs=0.2)
+    assert limits.high[1] > X[:, 1].max()
+    beyond = X[(X[:, 0] < limits.low[0]) | (X[:, 0] > limits.high[0])]
+    np.testing.assert_array_equal(model.in_domain(beyond), model.teacher_.in_domain(beyond))
+    assert model.in_domain(beyond).all(), "rows beyond a limit of lines are among those of training"
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_no_ramp_is_beyond_the_limits_of_its_feature(seed):
+    """Conditions hold to the degrees that the text says, whether values count as limits or not."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(500, 3))
+    steep = np.clip(X[:, 0], -1.0, 0.3) * np.where(X[:, 0] > 0.0, 1.0, 3.0)
+    y = steep + X[:, 1] * np.clip(X[:, 0], -0.3, 0.8) + rng.normal(0, 0.2, 500)
+    model = RuleRegressor(random_state=seed).fit(X, np.where(np.arange(500) < 100, y, np.nan))
+    rules, within = model.rules_.rules, model.model_.predictor.within_limits(X)
+    assert len(model.rules_) > 1
+    np.testing.assert_array_equal(rules.strengths(within), rules.strengths(X))
+
+
 def test_two_valued_features_are_named_by_their_values():
     X, _, known = table(1, n=400, n_labels=150)
     known[:150] = 30.0 * (X[:150, 2] == 2) * X[:150, 0] + X[:150, 0]
@@ -206,7 +234,7 @@ def test_rules_are_true_alone_and_lines_pass_through_the_mean_of_their_rows():
     strengths = rules.strengths(X)
     taught = model.teacher_.predict(X)
     means = strengths.T @ taught / strengths.sum(axis=0)
-    values = lines[:, 0] + X @ lines[:, 1:].T
+    values = lines[:, 0] + model.model_.predictor.within_limits(X) @ lines[:, 1:].T
     outputs = np.einsum("nk,nk->k", strengths, values) / strengths.sum(axis=0)
     np.testing.assert_allclose(outputs, means, atol=0.05 * taught.std())
     np.testing.assert_allclose(model.rules_.outputs, outputs, rtol=1e-6)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsfr.core.arrays import BLOCK_ROWS
+from dsfr.core.distillation.knots import N_KNOTS
 from dsfr.core.features.takagi_sugeno import Rules
 from dsfr.core.prediction.link import Link
 from dsfr.disclosure import Policy, PolicyError, history, protect, protected_tasks
@@ -18,7 +19,7 @@ from dsfr.disclosure.history import cells, differences, knots, once, together
 from dsfr.disclosure.kept_weights import KeptWeights
 from dsfr.disclosure.rules import MOST_STARTS
 from dsfr.disclosure.table import TABLE
-from dsfr.engines import InProcessEngine
+from dsfr.engines import EngineError, InProcessEngine
 from dsfr.training import TASKS
 from dsfr.training.ensemble.teacher import link_arrays
 from dsfr.training.tasks.messages import scalar, symmetric
@@ -133,6 +134,18 @@ def rules_of_neighboring_ramps(engine):
 
 def test_rules_of_neighboring_ramps(engine):
     expect(engine, rules_of_neighboring_ramps, "'cells': values of column 0 that part 1 of the own rows")
+
+
+def test_limits_of_lines_are_refused(shards):
+    """They are thresholds anywhere, and products of pieces between them are of few rows."""
+    guarded = open_engine(shards, Policy())
+    teach(guarded)
+    asked = {**student((0.2, 0.3)), **RANGES, "line_features": np.arange(D)}
+    limits = {"line_low": RANGES["low"], "line_high": RANGES["high"]}
+    with pytest.raises(EngineError, match="limits of features, which are thresholds anywhere"):
+        guarded.sum("rule_sums", {**asked, **limits})
+    with pytest.raises(EngineError, match="parts of two features"):
+        guarded.sum("piece_sums", {**asked, "line_knots": np.tile(np.linspace(-0.8, 0.8, N_KNOTS), (D, 1))})
 
 
 def steep_rules(middle):

@@ -102,7 +102,7 @@ def ramps(request: Request) -> str | None:
         return None
     if request.declared is None:
         return NO_RANGES
-    if "student_low" in request.broadcast:
+    if "student_low" in request.broadcast or "line_low" in request.broadcast:
         return "limits of features, which are thresholds anywhere"
     found, columns = LinguisticRules.of_arrays(request.broadcast), grid(request.declared)
     if found.n_rules > request.policy.max_centers:

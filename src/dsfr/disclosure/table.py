@@ -131,6 +131,7 @@ TABLE: dict[str, TaskRules] = {
     "feature_counts": _ANYWHERE,
     "bend_sums": TaskRules((bin_edges,), (bins, cells, differences)),
     "split_sums": TaskRules((ramps, bin_edges), (bins, cells, differences)),
+    "piece_sums": _refused("it sums products of parts of two features, of which few rows may have both"),
     "rule_sums": TaskRules((ramps,), (columns, cells, differences)),
     "measure_student": TaskRules((ramps, masses_alone, cells, differences)),
     "teacher_errors": _LEFT_OUT,

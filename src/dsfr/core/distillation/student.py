@@ -94,6 +94,8 @@ class Stage:
     """Conditions, terms of lines and constants; terms that are the same in all rules once."""
     to_look_up: int = 0
     """Numbers in the meanings of words: both ends of every ramp."""
+    limits: Ranges | None = None
+    """Between which values lines follow features; None: wherever the teacher does."""
 
     def expense(self, tolerance: float) -> float:
         """Logarithm of the expected error, plus the tolerance for everything that there is to read or look up."""
@@ -108,17 +110,19 @@ def stages_of(
     error: float,
     tolerance: float,
     known: Sequence[Stage] = (),
+    plane: JointSums | None = None,
 ) -> list[Stage]:
     """For every number of rules, the lines of the least expense; ``conditions`` are the numbers of these.
 
-    ``known`` are the first stages, where the tree was smaller before.
+    ``known`` are the first stages, where the tree was smaller before; ``plane`` are other sums of one rule, where its
+    lines have limits of their own.
     """
     priors = _priors(tree, sums)
     found = list(known)
     words_of = list(zip(conditions, map(_n_ends, tree.stages), strict=True))
     for k, words in enumerate(words_of[len(known) :], start=len(known) + 1):
         groups = tree.groups(k)
-        merged = sums.merged(groups)
+        merged = plane if k == 1 and plane is not None else sums.merged(groups)
         system = _system(merged, [priors.get(tuple(group)) for group in groups], rules)
         shapes, lines = zip(*shorter_lines(system, rules), strict=True)
         stages = [_stage(merged, own, words, error) for own in lines]
@@ -185,19 +189,20 @@ class Units:
 
 
 def rounded_predictor(
-    stage: Sequence[Bounds], sums: JointSums, lines: Array, columns: IntArray, units: Units, error: float
+    conditions_of: Sequence[Bounds], sums: JointSums, stage: Stage, columns: IntArray, units: Units, error: float
 ) -> Predictor:
     """The rules in the units of the data, with as many digits as matter; rules of the same line become one."""
+    lines = stage.lines
     n_features, shares = len(units.ranges.low), sums.masses / sums.masses.sum()
     weights = list(_rounded_lines([sums.local(k) for k in range(len(lines))], lines, columns, units, error))
-    conditions: list[Bounds] = list(stage)
+    conditions: list[Bounds] = list(conditions_of)
     merged_shares = shares.tolist()
     while (pair := _same_line(conditions, weights)) is not None:
         i, j, joined = pair
         conditions[i], merged_shares[i] = joined, merged_shares[i] + merged_shares[j]
         del conditions[j], weights[j], merged_shares[j]
     basis = rules_of(conditions, n_features)
-    limits = _computable_limits(np.array(weights)) if units.limits is None else _rounded_limits(units.limits)
+    limits = _limits(np.array(weights), stage.limits, units.limits)
     return as_predictor(basis, np.concatenate(weights), np.array(merged_shares), limits)
 
 
@@ -280,6 +285,17 @@ def _joined(first: Bounds, second: Bounds, feature: int) -> Bounds | None:
     return others if low is None and high is None else {**others, feature: (low, high)}
 
 
+def _limits(weights: Array, chosen: Ranges | None, widest: Ranges | None) -> Ranges | None:
+    """Limits of the features: those that were chosen for lines, of the features that lines have; else the widest."""
+    if widest is None:
+        return _computable_limits(weights)
+    limits, used = rounded_limits(widest), weights[:, 1:].any(axis=0)
+    if chosen is None:
+        return limits
+    low, high = used & (chosen.low > widest.low), used & (chosen.high < widest.high)
+    return Ranges(np.where(low, chosen.low, limits.low), np.where(high, chosen.high, limits.high))
+
+
 def _computable_limits(weights: Array) -> Ranges | None:
     """Limits beyond which lines are too large to compute with; None where no value of a feature makes them so."""
     steepest = np.abs(weights[:, 1:]).max(axis=0)
@@ -290,7 +306,7 @@ def _computable_limits(weights: Array) -> Ranges | None:
     return Ranges(-farthest, farthest)
 
 
-def _rounded_limits(limits: Ranges) -> Ranges:
+def rounded_limits(limits: Ranges) -> Ranges:
     """Limits rounded outwards."""
     low, high = limits.low.copy(), limits.high.copy()
     for j, (a, b) in enumerate(zip(limits.low.tolist(), limits.high.tolist(), strict=True)):

@@ -16,6 +16,7 @@ from dsfr.core.distillation.student import (
     Units,
     cheapest,
     price_of,
+    rounded_limits,
     rounded_mean,
     rounded_predictor,
     stages_of,
@@ -31,10 +32,12 @@ from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.component import Component, Rule, count, number, parameter
+from dsfr.training.distillation.columns import Columns
 from dsfr.training.distillation.edits import Edits
 from dsfr.training.distillation.fidelity import Measured, measure, stage_squares
-from dsfr.training.distillation.growth import Columns, Grown, agree_candidates, grow, line_columns
+from dsfr.training.distillation.growth import Grown, agree_candidates, grow, line_columns
 from dsfr.training.distillation.intervals import Errors, calibrate_student
+from dsfr.training.distillation.limits import Bending
 from dsfr.training.distillation.quantiles import agree_knots
 from dsfr.training.distillation.taught import LeftOutTeacher, deviation_share, teach, teacher_error
 from dsfr.training.tasks.checked_engine import checked
@@ -199,19 +202,31 @@ def _learn(lesson: _Lesson, products: Array, variance: float, training: Training
     n = float(products[0, 0])
     least = MIN_SHARE * n, LEAST_GAIN * n * variance
     growth = Growth(candidates, settings.max_conditions, *least, settings.categories)
-    grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules)
+    bending = _bending(lesson, knots, n)
+    grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules, bending)
     stages, curve = _curve(lesson, grown, growth)
-    # Not where agents may refuse: how many rules would be better is not worth many refusals.
-    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
-        grown = grow(lesson.engine, growth, columns, grown.tree, MORE_RULES * settings.max_rules)
-        stages, curve = _curve(lesson, grown, growth, stages)
     chosen_stage = cheapest(stages[: settings.max_rules], lesson.tolerance)
     k = len(chosen_stage.lines)
-    merged = grown.sums.merged(grown.tree.groups(k))
+    # Not where agents may refuse: how many rules would be better is not worth many refusals.
+    if curve[-1]["price"] > HIGH_PRICE and len(curve) == settings.max_rules and not lesson.engine.only_sums:
+        more = MORE_RULES * settings.max_rules
+        larger = grow(lesson.engine, growth, columns, grown.tree, more, bending)
+        stages, curve = _curve(lesson, larger, growth, stages)
     predictor = rounded_predictor(
-        grown.tree.stages[k - 1], merged, chosen_stage.lines, columns.features, lesson.units, lesson.error
+        grown.tree.stages[k - 1], grown.sums_of(k), chosen_stage, columns.features, lesson.units, lesson.error
     )
     return _finished(lesson, predictor, training, curve, tuple(binary), is_signal=True)
+
+
+def _bending(lesson: _Lesson, knots: Array, n: float) -> Bending | None:
+    """What limits lines may have; none where sums alone leave the agents, or features have no limits at all.
+
+    A limit is printed as well: like everything else, it must save its part of the expected error, which is about half
+    of the part by which the squared distance drops.
+    """
+    if lesson.engine.only_sums or lesson.units.limits is None:
+        return None
+    return Bending(knots, lesson.units.limits, 2.0 * lesson.tolerance * lesson.error * n)
 
 
 def _within_two_values(units: Units, knots: Array, binary: Sequence[int]) -> Units:
@@ -231,13 +246,17 @@ def _curve(
     categories = _categories(settings.categories, grown.columns)
     rules = LineRules(settings.max_terms, *settings.edits.lines(grown.columns.features), categories)
     conditions = [sum(growth.n_conditions(bounds) for bounds in stage) for stage in grown.tree.stages]
-    stages = stages_of(grown.tree, grown.sums, rules, conditions, lesson.error, lesson.tolerance, known)
+    own = lesson.error, lesson.tolerance
+    plane = None if grown.bent is None else grown.bent.plane
+    found = stages_of(grown.tree, grown.sums, rules, conditions, *own, known, plane)[len(known) :]
+    limited = [replace(stage, limits=grown.limits_of(len(stage.lines))) for stage in found]
+    stages = [*known, *limited]
     curve = [
         {"n_rules": float(k), "distance": stage.distance, "price": stage.price, "to_read": float(stage.to_read)}
         for k, stage in enumerate(stages, start=1)
     ]
     if lesson.left_out is not None:
-        squares = _stage_squares(lesson, lesson.left_out, grown, [stage.lines for stage in stages])
+        squares = _stage_squares(lesson, lesson.left_out, grown, stages)
         for entry, square in zip(curve, squares.tolist(), strict=True):
             entry["left_out_error"] = float(np.sqrt(square)) * lesson.units.target_scale
     return stages, curve
@@ -251,13 +270,14 @@ def _categories(categories: tuple[tuple[int, ...], ...], columns: Columns) -> tu
     return tuple(tuple((places[j], float(halves[j])) for j in features) for features in complete)
 
 
-def _stage_squares(lesson: _Lesson, left_out: LeftOutTeacher, grown: Grown, lines: list[Array]) -> Array:
+def _stage_squares(lesson: _Lesson, left_out: LeftOutTeacher, grown: Grown, stages: Sequence[Stage]) -> Array:
     """Mean squared leave-one-out error of every stage."""
-    by_leaf = np.zeros((len(lines), len(grown.tree.leaves), lines[0].shape[1]))
-    for stage, own in enumerate(lines):
-        for rule, group in enumerate(grown.tree.groups(stage + 1)):
-            by_leaf[stage, group] = own[rule]
-    return stage_squares(lesson.engine, grown, by_leaf, lesson.target, left_out)
+    by_leaf = np.zeros((len(stages), len(grown.tree.leaves), stages[0].lines.shape[1]))
+    for place, stage in enumerate(stages):
+        for rule, group in enumerate(grown.tree.groups(place + 1)):
+            by_leaf[place, group] = stage.lines[rule]
+    limits = [stage.limits for stage in stages]
+    return stage_squares(lesson.engine, grown, by_leaf, limits, lesson.target, left_out)
 
 
 def _finished(
@@ -272,7 +292,8 @@ def _finished(
     """The student with its measures and the scores of its intervals."""
     found = measure(lesson.engine, predictor, lesson.target, lesson.units.ranges)
     scores = _scores(lesson, predictor, found, training, is_signal=is_signal)
-    shown = replace(predictor, shares=found.shares, seen=_seen(predictor.limits, training.predictor.domain))
+    widest = predictor.limits if lesson.units.limits is None else rounded_limits(lesson.units.limits)
+    shown = replace(predictor, shares=found.shares, seen=_seen(widest, training.predictor.domain))
     scale, alone = lesson.units.target_scale, found.strongest_distance
     record = {
         "is_signal": is_signal,
@@ -295,7 +316,7 @@ def _finished(
 
 
 def _seen(limits: Ranges | None, domain: Ranges) -> Ranges:
-    """The domain of the teacher, as far as the student follows features."""
+    """The domain of the teacher, as far as it follows features: rows beyond a limit of lines are usual ones."""
     if limits is None:
         return domain
     return Ranges(np.maximum(limits.low, domain.low), np.minimum(limits.high, domain.high))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,8 @@ from dsfr.core.prediction.rule_deviations import deviations_by_rule
 from dsfr.core.scaling.affine import Ranges, scale_features
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
-from dsfr.training.distillation.growth import CONDITIONS, LINE_FEATURES, Grown
+from dsfr.training.distillation.columns import CONDITIONS, LINE_FEATURES
+from dsfr.training.distillation.growth import Grown
 from dsfr.training.distillation.taught import (
     KEPT_DEVIATIONS,
     KEPT_LEFT_OUT,
@@ -51,6 +53,8 @@ STUDENT = {
         **LINE_FEATURES,
         **TARGET,
         "stage_lines": array("z", "k", "u+1", rules=(within(-1e50, 1e50),)),
+        "stage_low": optional(array("z", "d")),
+        "stage_high": replace(array("z", "d", rules=(not_below("stage_low"),)), beside="stage_low"),
     },
     contributes={"squares": array("z", rules=(at_least(0.0),)), "products": array("z")},
     needs=("seed", *KEPT_LEFT_OUT),
@@ -66,14 +70,22 @@ def stage_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundl
         y = np.clip(y, *memory["target_limits"])
     targets = (own_targets(y, memory) - float(broadcast["target_mean"])) / float(broadcast["target_scale"])
     strengths = LinguisticRules.of_arrays(broadcast).strengths(X)
-    Z = scale_features(X, unpack(Ranges, broadcast))[:, broadcast["line_features"]]
-    lines = np.einsum("zku,nu->znk", broadcast["stage_lines"], np.column_stack([np.ones(len(Z)), Z]))
-    predictions = np.einsum("znk,nk->zn", lines, strengths)
-    errors = targets - predictions
+    outputs = [np.einsum("ku,nu->nk", lines, U) for lines, U in _stage_columns(X, broadcast)]
+    errors = targets - np.einsum("znk,nk->zn", np.stack(outputs), strengths)
     return memory, {
         "squares": errors**2 @ weights,
         "products": errors @ (weights * left_out(memory, "left_out_shifts", len(y))),
     }
+
+
+def _stage_columns(X: Array, broadcast: Bundle) -> Iterator[tuple[Array, Array]]:
+    """Lines of every stage, and the constant and the scaled features, within its limits, that these take."""
+    ranges, columns = unpack(Ranges, broadcast), broadcast["line_features"]
+    for stage, lines in enumerate(broadcast["stage_lines"]):
+        rows = X
+        if "stage_low" in broadcast:
+            rows = Ranges(broadcast["stage_low"][stage], broadcast["stage_high"][stage]).clip(X)
+        yield lines, np.column_stack([np.ones(len(X)), scale_features(rows, ranges)[:, columns]])
 
 
 @task(
@@ -192,18 +204,34 @@ def measure(engine: Engine, student: Predictor, target: Bundle, ranges: Ranges) 
     )
 
 
-def stage_squares(engine: Engine, grown: Grown, lines: Array, target: Bundle, teacher: LeftOutTeacher) -> Array:
+def stage_squares(
+    engine: Engine,
+    grown: Grown,
+    lines: Array,
+    limits: Sequence[Ranges | None],
+    target: Bundle,
+    teacher: LeftOutTeacher,
+) -> Array:
     """Mean squared leave-one-out errors of students of several numbers of rules, in variances of the target; (z,).
 
-    ``lines`` has the lines of all leaves, for every number of rules; shape (z, k, u + 1). A student follows the teacher
+    ``lines`` has the lines of all leaves, for every number of rules, shape (z, k, u + 1), and ``limits`` between which
+    values these follow features. A student follows the teacher
     in part: where a label pulls the teacher, the distance between both shows how much of that the student does not
     follow. The rest is how far it moves when the label is left out.
     """
     rules = grown.tree.rules(grown.columns.n_features)
     message = {**rules.arrays(), **grown.columns.message(), "stage_lines": lines, **target}
+    message |= {} if None in limits else _stage_limits([own for own in limits if own is not None])
     summed = engine.sum("stage_errors", message)
     squares, products = summed["squares"] / teacher.n_labeled, summed["products"] / teacher.n_labeled
     if teacher.moved <= 0.0:
         return squares
     follows = 1.0 - np.clip((products - teacher.pulled) / teacher.moved, 0.0, 1.0)
     return np.maximum(squares + 2.0 * follows * products + follows**2 * teacher.moved, 0.0)
+
+
+def _stage_limits(limits: Sequence[Ranges]) -> Bundle:
+    return {
+        "stage_low": np.stack([own.low for own in limits]),
+        "stage_high": np.stack([own.high for own in limits]),
+    }

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dsfr.core.arrays import Array, IntArray
 from dsfr.core.distillation.knots import N_KNOTS
@@ -18,14 +16,15 @@ from dsfr.core.features.linguistic import LinguisticRules, line_features
 from dsfr.core.scaling.affine import Ranges
 from dsfr.engines import Engine, RefusedError
 from dsfr.storage.bundles import Bundle
+from dsfr.training.distillation.columns import CONDITIONS, LINE_FEATURES, LINE_LIMITS, Columns, below, limits_in
+from dsfr.training.distillation.limits import Bending, Bent, agree_limits
 from dsfr.training.distillation.taught import KEPT_TEACHER, taught_blocks
 from dsfr.training.shard import Shard
-from dsfr.training.tasks.declaration import Field, Fields, Rule, array, at_least, within
-from dsfr.training.tasks.fields import ASCENDING, RANGES
-from dsfr.training.tasks.messages import pack, upper_triangle
+from dsfr.training.tasks.declaration import Field, array, within
+from dsfr.training.tasks.fields import ASCENDING
+from dsfr.training.tasks.messages import upper_triangle
 from dsfr.training.tasks.registry import task
 from dsfr.training.tasks.semidefinite import gram_triangle
-from dsfr.training.tasks.symbols import Sizes, size_of
 
 MOST_LINE_FEATURES = 20
 """Features that lines may have; with more features, those that reproduce the teacher best as a plane."""
@@ -43,35 +42,6 @@ BY_SLOPE = 4
 """Of these, features with the largest slopes instead: an interaction need not show as a bend."""
 
 
-def _are_rules(_: npt.NDArray[Any], bundle: Bundle, __: Sizes) -> bool:
-    try:
-        LinguisticRules.of_arrays(bundle)
-    except ValueError:
-        return False
-    return True
-
-
-def _below(symbol: str) -> Rule:
-    """Numbers of things of which there are so many, ascending, none twice."""
-
-    def holds(values: npt.NDArray[Any], _: Bundle, sizes: Sizes) -> bool:
-        size = size_of(symbol, sizes)
-        return size is not None and values[0] >= 0 and values[-1] < size and bool((np.diff(values) > 0).all())
-
-    return Rule(f"ascending numbers from 0 to below {symbol}", holds)
-
-
-CONDITIONS: Fields = {
-    "first_terms": array("k", "d", rules=(at_least(0.0),)),
-    "last_terms": array("k", "d", rules=(at_least(0.0),)),
-    "ramp_features": array("v", rules=(at_least(0.0),)),
-    "ramp_starts": array("v", rules=(within(-1e101, 1e101),)),
-    "ramp_ends": array("v", rules=(within(-1e101, 1e101), Rule("rules over shared terms", _are_rules))),
-}
-LINE_FEATURES: Fields = {**RANGES, "line_features": Field(("u",), (_below("d"),), "int64")}
-"""Features of lines, and the ranges that they are scaled by."""
-
-
 @task(
     verb="sum",
     stage="distillation",
@@ -80,8 +50,8 @@ LINE_FEATURES: Fields = {**RANGES, "line_features": Field(("u",), (_below("d"),)
     broadcast={
         **CONDITIONS,
         **LINE_FEATURES,
-        "evaluated": Field(("x",), (_below("k"),), "int64"),
-        "candidates": Field(("f",), (_below("d"),), "int64"),
+        "evaluated": Field(("x",), (below("k"),), "int64"),
+        "candidates": Field(("f",), (below("d"),), "int64"),
         "knots": array("f", N_KNOTS, rules=(ASCENDING,)),
     },
     contributes={
@@ -138,7 +108,7 @@ def bend_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, 
     verb="sum",
     stage="distillation",
     reveals="Averages of known functions over the agent's rows: products of strengths, features and predictions.",
-    broadcast={**CONDITIONS, **LINE_FEATURES},
+    broadcast={**CONDITIONS, **LINE_FEATURES, **LINE_LIMITS},
     contributes={"products": array("c(c+1)/2", rules=(gram_triangle("k(u+1)+1"),))},
     needs=KEPT_TEACHER,
 )
@@ -146,28 +116,11 @@ def rule_sums(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, 
     """Task (sum): products of the columns of all rules with each other and with the teacher's predictions."""
     rules = LinguisticRules.of_arrays(broadcast)
     size = rules.n_rules * (len(broadcast["line_features"]) + 1) + 1
-    products = np.zeros((size, size))
-    for X, U in taught_blocks(shard, memory, broadcast, broadcast["line_features"]):
+    products, limits = np.zeros((size, size)), limits_in(broadcast)
+    for X, U in taught_blocks(shard, memory, broadcast, broadcast["line_features"], limits):
         H = np.column_stack([line_features(rules.strengths(X), U[:, 1:-1]), U[:, -1]])
         products += H.T @ H
     return memory, {"products": upper_triangle(products)}
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Features of the lines, and how all features are scaled."""
-
-    features: IntArray
-    ranges: Ranges
-
-    @property
-    def n_features(self) -> int:
-        """Number of all features."""
-        return len(self.ranges.low)
-
-    def message(self) -> Bundle:
-        """What agents must know."""
-        return {**pack(self.ranges), "line_features": self.features}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +130,21 @@ class Grown:
     tree: Tree
     columns: Columns
     sums: JointSums
+    """Of all leaves, within their limits."""
+    bent: Bent | None = None
+    """Limits that were chosen for lines, and the sums of a plane within its own; None if there are none."""
+
+    def sums_of(self, n_rules: int) -> JointSums:
+        """Sums of the rules of the stage of so many."""
+        if n_rules == 1 and self.bent is not None:
+            return self.bent.plane
+        return self.sums.merged(self.tree.groups(n_rules))
+
+    def limits_of(self, n_rules: int) -> Ranges | None:
+        """Limits of the features in the lines of so many rules."""
+        if self.bent is None:
+            return None
+        return self.bent.plane_limits if n_rules == 1 else self.bent.limits
 
 
 def line_columns(products: Array) -> IntArray:
@@ -202,8 +170,10 @@ def agree_candidates(engine: Engine, products: Array, columns: Columns, knots: A
     return sorted([*bent, *steep])
 
 
-def grow(engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules: int) -> Grown:
-    """Split rules until there are so many, or no split is worth it; one round each, and one for the sums.
+def grow(
+    engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules: int, bending: Bending | None
+) -> Grown:
+    """Split rules until there are so many, or no split is worth it; one round each, one for limits, one for the sums.
 
     Agents may refuse sums of rules or bins with few of their rows: another split is then looked for.
     """
@@ -221,7 +191,10 @@ def grow(engine: Engine, growth: Growth, columns: Columns, tree: Tree, max_rules
                 continue
             joint = found
         tree = tree.split(split)
-    return Grown(tree, columns, asking.joint(tree) if joint is None else joint)
+    bent = None if bending is None else agree_limits(engine, tree, columns, bending)
+    if bent is not None and len(tree.leaves) == 1:
+        return Grown(tree, columns, bent.plane, bent)
+    return Grown(tree, columns, asking.joint(tree, bent) if joint is None else joint, bent)
 
 
 def _promising(candidates: Candidates, leaf: Leaf) -> list[Candidates]:
@@ -244,10 +217,11 @@ class _Asking:
     columns: Columns
     n_refused: int = 0
 
-    def joint(self, tree: Tree) -> JointSums:
-        """Sums of all rules together."""
+    def joint(self, tree: Tree, bent: Bent | None = None) -> JointSums:
+        """Sums of all rules together, within the limits of their lines."""
         rules = tree.rules(self.columns.n_features)
-        summed = self.engine.sum("rule_sums", {**rules.arrays(), **self.columns.message()})
+        limits = {} if bent is None else bent.message()
+        summed = self.engine.sum("rule_sums", {**rules.arrays(), **self.columns.message(), **limits})
         size = rules.n_rules * (len(self.columns.features) + 1) + 1
         return JointSums.of(matrices(summed["products"], size), rules.n_rules)
 

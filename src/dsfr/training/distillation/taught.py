@@ -125,8 +125,12 @@ def taught_rows(shard: Shard, memory: Bundle) -> Shard:
     return shard.sampled(float(memory["taught_sample"]))
 
 
-def taught_blocks(shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntArray) -> Iterator[tuple[Array, Array]]:
+def taught_blocks(
+    shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntArray, limits: Ranges | None = None
+) -> Iterator[tuple[Array, Array]]:
     """Rows, not scaled, and the columns 1, scaled features and the teacher's prediction, block by block.
+
+    With limits, these columns are of the features within them; the rows are as they are.
 
     Raises
     ------
@@ -140,7 +144,8 @@ def taught_blocks(shard: Shard, memory: Bundle, broadcast: Bundle, columns: IntA
         for block in row_blocks(len(X)):
             rows = X[block].astype(np.float64)
             predictions = teacher[start + block.start : start + block.stop]
-            yield rows, np.column_stack([np.ones(len(rows)), scale_features(rows, ranges)[:, columns], predictions])
+            scaled = scale_features(rows if limits is None else limits.clip(rows), ranges)
+            yield rows, np.column_stack([np.ones(len(rows)), scaled[:, columns], predictions])
 
 
 def teach(engine: Engine, mixture: Mixture, own_units: tuple[float, float], sample: float | None) -> Array:

@@ -8,7 +8,7 @@ from dsfr.engines import Tasks
 from dsfr.storage.bundles import Bundle
 from dsfr.training import completion, identity
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
-from dsfr.training.distillation import fidelity, growth, intervals, quantiles, taught
+from dsfr.training.distillation import fidelity, growth, intervals, limits, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
 from dsfr.training.ensemble import calibration, members, relevance, target_scale
 from dsfr.training.scaling import declared, grid_counts, robust, survey
@@ -45,6 +45,7 @@ MODULES = (
     taught,
     quantiles,
     growth,
+    limits,
     fidelity,
     intervals,
 )

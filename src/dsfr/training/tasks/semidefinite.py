@@ -30,6 +30,16 @@ def gram_triangle(symbol: str) -> Rule:
     return Rule("the upper triangle of a positive semidefinite matrix", holds)
 
 
+def gram_triangles(symbol: str) -> Rule:
+    """The upper triangles of several Gram matrices of so many features, one in every row."""
+
+    def holds(triangles: npt.NDArray[np.float64], _: Bundle, sizes: Sizes) -> bool:
+        size = size_of(symbol, sizes)
+        return size is not None and all(triangle_is_semidefinite(triangle, size) for triangle in triangles)
+
+    return Rule("upper triangles of positive semidefinite matrices", holds)
+
+
 GRAM = Rule("a symmetric positive semidefinite matrix", lambda matrix, *_: matrix_is_semidefinite(matrix))
 
 

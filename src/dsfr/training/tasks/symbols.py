@@ -89,6 +89,8 @@ _FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., int]]] = {
     "(p+1)(p+2)/2": (("p",), lambda p: (p + 1) * (p + 2) // 2),
     "(d+2)(d+3)/2": (("d",), lambda d: (d + 2) * (d + 3) // 2),
     "(u+2)(u+3)/2": (("u",), lambda u: (u + 2) * (u + 3) // 2),
+    "10u+2": (("u",), lambda u: 10 * u + 2),
+    "(10u+2)(10u+3)/2": (("u",), lambda u: (10 * u + 2) * (10 * u + 3) // 2),
     "k(u+1)+1": (("k", "u"), lambda k, u: k * (u + 1) + 1),
     "c(c+1)/2": (("k(u+1)+1",), lambda c: c * (c + 1) // 2),
 }
