@@ -16,7 +16,7 @@ from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from dsfr.training.distillation.distill import StudentSettings, distill
 from dsfr.training.ensemble.effect_member import CLEARLY_HIGHER
-from dsfr.training.ensemble.effects import LABELS_FOR_TRIPLES
+from dsfr.training.ensemble.triples import LEAST_LABELS as LABELS_FOR_TRIPLES
 from tests.tables import SumsAlone, make_settings, make_table
 
 PRINTED = {"solver": ADMM(acceleration=None, penalty=1.0, cluster_penalty=1.0, stopping="paper")}
@@ -138,7 +138,7 @@ def record(calls: list[Call], n_features: int = 2, faults: Faults | None = None,
     with ExitStack() as changed:
         for name, value in {
             "core.sampling.SAMPLE_ROWS": told.pop("sample_rows", SAMPLE_ROWS),
-            "training.ensemble.effects.LABELS_FOR_TRIPLES": n_labels,
+            "training.ensemble.triples.LEAST_LABELS": n_labels,
             "training.ensemble.effect_member.CLEARLY_HIGHER": higher,
             "training.ensemble.levels.LEAST_LABELS": n_labels,
             "training.ensemble.levels.MORE_THAN_CHANCE": higher,
