@@ -190,11 +190,17 @@ def test_a_plane_is_one_rule():
     np.testing.assert_allclose(model.predict(X), 3.0 * X[:, 0] - X[:, 1], atol=0.5)
 
 
-def test_a_line_that_levels_off_takes_limits_and_no_conditions():
+def levelling_off():
+    """A table whose target levels off along the first feature."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
     y = 3.0 * np.clip(X[:, 0], -0.5, 0.7) + X[:, 1] + rng.normal(0, 0.5, 800)
-    model = RuleRegressor(random_state=0).fit(X, np.where(np.arange(800) < 150, y, np.nan))
+    return X, np.where(np.arange(800) < 150, y, np.nan)
+
+
+def test_a_line_that_levels_off_takes_limits_and_no_conditions():
+    X, known = levelling_off()
+    model = RuleRegressor(random_state=0).fit(X, known)
     limits = model.model_.predictor.limits
     assert model.complexity_["rules"] == 1
     assert limits.low[0] == pytest.approx(-0.5, abs=0.2)
@@ -203,6 +209,14 @@ def test_a_line_that_levels_off_takes_limits_and_no_conditions():
     beyond = X[(X[:, 0] < limits.low[0]) | (X[:, 0] > limits.high[0])]
     np.testing.assert_array_equal(model.in_domain(beyond), model.teacher_.in_domain(beyond))
     assert model.in_domain(beyond).all(), "rows beyond a limit of lines are among those of training"
+
+
+def test_limits_are_at_quantiles_whatever_thresholds_are_prescribed():
+    X, known = levelling_off()
+    edited = RuleRegressor(random_state=0, edits={"x0": {"thresholds": [[-0.2, 0.2]]}}).fit(X, known)
+    limits = edited.model_.predictor.limits
+    assert limits.low[0] == pytest.approx(-0.5, abs=0.3)
+    assert limits.high[0] == pytest.approx(0.7, abs=0.3)
 
 
 @pytest.mark.parametrize("seed", [2, 3])

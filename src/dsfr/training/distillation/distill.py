@@ -192,17 +192,17 @@ def _constant(lesson: _Lesson, training: Training) -> Student:
 def _learn(lesson: _Lesson, products: Array, variance: float, training: Training) -> Student:
     settings, n_features = lesson.settings, len(lesson.units.ranges.low)
     columns = Columns(line_columns(products), lesson.units.ranges)
-    knots, binary = agree_knots(lesson.engine, lesson.units.ranges)
+    quantiles, binary = agree_knots(lesson.engine, lesson.units.ranges)
     if not lesson.engine.only_sums:
-        lesson = replace(lesson, units=_within_two_values(lesson.units, knots, binary))
-    knots = settings.edits.with_fixed(knots)
+        lesson = replace(lesson, units=_within_two_values(lesson.units, quantiles, binary))
+    knots = settings.edits.with_fixed(quantiles)
     usable = [j for j in range(n_features) if knots[j, 0] < knots[j, -1] and j not in settings.edits.unconditioned]
     chosen = np.array(agree_candidates(lesson.engine, products, columns, knots, usable), dtype=np.int64)
     candidates = Candidates(chosen, knots[chosen], dict(settings.edits.fixed))
     n = float(products[0, 0])
     least = MIN_SHARE * n, LEAST_GAIN * n * variance
     growth = Growth(candidates, settings.max_conditions, *least, settings.categories)
-    bending = _bending(lesson, knots, n)
+    bending = _bending(lesson, quantiles, n)
     grown = grow(lesson.engine, growth, columns, Tree.root(), settings.max_rules, bending)
     stages, curve = _curve(lesson, grown, growth)
     chosen_stage = cheapest(stages[: settings.max_rules], lesson.tolerance)
