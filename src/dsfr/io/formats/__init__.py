@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -13,25 +14,26 @@ from dsfr.io.formats.csv import FORMAT as CSV
 __all__ = ["BATCH_ROWS", "TableFormat", "endings", "find_formats", "format_of", "output_format"]
 
 
+@cache
 def find_formats() -> list[TableFormat]:
-    """The formats of this package, in the order of their modules' names."""
+    """The formats of this package, in the order of their modules' names; imported when a file is first asked for.
+
+    Who fits arrays reads no file, and Parquet is slow to import.
+    """
     modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
     return [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
 
 
-FORMATS = find_formats()
-
-
 def endings() -> tuple[str, ...]:
     """Endings of all formats' file names."""
-    return tuple(ending for known in FORMATS for ending in known.endings)
+    return tuple(ending for known in find_formats() for ending in known.endings)
 
 
 def format_of(path: Path) -> TableFormat:
     """The format of a file, by its first bytes or else by its ending; a file with neither is taken as CSV."""
     with path.open("rb") as file:
-        head = file.read(max(len(known.magic) for known in FORMATS))
-    by_magic = (known for known in FORMATS if known.magic and head.startswith(known.magic))
+        head = file.read(max(len(known.magic) for known in find_formats()))
+    by_magic = (known for known in find_formats() if known.magic and head.startswith(known.magic))
     return next(by_magic, None) or _by_ending(path) or CSV
 
 
@@ -50,4 +52,4 @@ def output_format(path: Path) -> TableFormat:
 
 
 def _by_ending(path: Path) -> TableFormat | None:
-    return next((known for known in FORMATS if path.name.lower().endswith(known.endings)), None)
+    return next((known for known in find_formats() if path.name.lower().endswith(known.endings)), None)
