@@ -18,7 +18,7 @@ __all__ = ["BATCH_ROWS", "TableFormat", "endings", "find_formats", "format_of", 
 def find_formats() -> list[TableFormat]:
     """The formats of this package, in the order of their modules' names; imported when a file is first asked for.
 
-    Parquet takes a tenth of the time of importing an estimator, which few need both of.
+    Who fits arrays reads no file, and Parquet is slow to import.
     """
     modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
     return [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
