@@ -82,7 +82,9 @@ def test_the_default_method_makes_short_rules_prints_them_and_takes_edits(table,
     assert run("explain", path, "--as-file", edited).output.strip() == str(expected.rules_)
     assert run("explain", path, "--row", f"{table}:1").exit_code == 0
     # Of a feature along which the target bends: a prescribed word is used only where a rule is worth reading.
-    edited.write_text('angle:\n  condition: no\n  slope: "+"\nspeed:\n  thresholds: [[2.6, 3]]\n  words: [slow, fast]\n')
+    edited.write_text(
+        'angle:\n  condition: no\n  slope: "+"\nspeed:\n  thresholds: [[2.6, 3]]\n  words: [slow, fast]\n'
+    )
     again = run(*told, "--rules", edited, "-o", path)
     assert again.exit_code == 0, again.output
     assert "angle is" not in again.output
@@ -628,7 +630,7 @@ def test_fit_prints_the_leave_one_out_error_with_its_uncertainty(table, frame, t
     spread = frame["noise"].std()
     assert error * spread == pytest.approx(np.sqrt(squares.mean()), rel=5e-3)  # printed with four digits
     by_hand = squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * np.sqrt(squares.mean()))
-    assert standard_error * spread == pytest.approx(by_hand, abs=0.51e-4 * spread)  # printed with four decimals
+    assert standard_error * spread == pytest.approx(by_hand, abs=0.51e-4 * spread)
     assert re.search(r"The unlabelled rows (lower|raise|bring no measurable gain)", text)
 
 
