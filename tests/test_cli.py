@@ -81,15 +81,12 @@ def test_the_default_method_makes_short_rules_prints_them_and_takes_edits(table,
     np.testing.assert_allclose(pd.read_csv(out)["prediction"], expected.predict(frame[names]), rtol=1e-12)
     assert run("explain", path, "--as-file", edited).output.strip() == str(expected.rules_)
     assert run("explain", path, "--row", f"{table}:1").exit_code == 0
-    # Of a feature along which the target turns: a prescribed word is used only where a rule is worth reading.
-    frame.assign(noise=frame["noise"].where(frame["noise"].isna(), 20.0 * (frame["speed"] - 2.5).abs())).to_csv(
-        table, index=False
-    )
-    edited.write_text('angle:\n  condition: no\n  slope: "+"\nspeed:\n  thresholds: [[2, 3]]\n  words: [slow, fast]\n')
+    # Of a feature along which the target bends: a prescribed word is used only where a rule is worth reading.
+    edited.write_text('angle:\n  condition: no\n  slope: "+"\nspeed:\n  thresholds: [[2.6, 3]]\n  words: [slow, fast]\n')
     again = run(*told, "--rules", edited, "-o", path)
     assert again.exit_code == 0, again.output
     assert "angle is" not in again.output
-    assert "speed is slow: below 2 fully, above 3 not at all" in again.output
+    assert "speed is slow: below 2.6 fully, above 3 not at all" in again.output
     assert "Price of readability" in again.output
 
 

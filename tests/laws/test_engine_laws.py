@@ -164,6 +164,13 @@ SUMMED = {"tune": "evidence", "declared": True, "only_sums": True}
 CHOSEN_SIZES = [
     {"tune": "evidence", "uncertainty": True, "n_models": 2, "effects": "pairs", "scaling": "robust"},
     {"tune": "evidence", "uncertainty": True, "student": {"max_rules": 3, "tolerance": 1e-6}},
+    {
+        "tune": "evidence",
+        "uncertainty": True,
+        "scaling": "robust",
+        "student": {"max_rules": 3, "tolerance": 1e-6},
+        "n_features": 6,
+    },
     {"tune": "evidence", "student": {"max_rules": 4, "max_terms": 1}, "n_features": 14},
     {**SUMMED, "effects": "pairs", "max_weights_per_label": 0.35, "student": {"max_rules": 2}},
 ]
