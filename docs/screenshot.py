@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 1180, 1370
 def make_page(folder):
     """Train and write the page; returns its path."""
     wine = load_wine(as_frame=True).data
-    X, truth = wine[["alcohol", "total_phenols", "color_intensity", "hue"]], wine["flavanoids"]
+    X, truth = wine[["alcohol", "flavanoids", "hue"]], wine["color_intensity"]
     few = truth.where(np.random.default_rng(0).permutation(len(X)) < 50)
     return write_report(RuleRegressor(random_state=0).fit(X, few).model_, Path(folder) / "report.html", X, few)
 

@@ -82,7 +82,8 @@ def test_the_default_method_makes_short_rules_prints_them_and_takes_edits(table,
     assert run("explain", path, "--as-file", edited).output.strip() == str(expected.rules_)
     assert run("explain", path, "--row", f"{table}:1").exit_code == 0
     # Of a feature along which the target bends: a prescribed word is used only where a rule is worth reading.
-    edited.write_text('angle:\n  condition: no\n  slope: "+"\nspeed:\n  thresholds: [[2.6, 3]]\n  words: [slow, fast]\n')
+    of_speed = "speed:\n  thresholds: [[2.6, 3]]\n  words: [slow, fast]\n"
+    edited.write_text(f'angle:\n  condition: no\n  slope: "+"\n{of_speed}')
     again = run(*told, "--rules", edited, "-o", path)
     assert again.exit_code == 0, again.output
     assert "angle is" not in again.output

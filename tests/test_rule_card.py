@@ -211,6 +211,19 @@ def test_a_line_that_levels_off_takes_limits_and_no_conditions():
     assert model.in_domain(beyond).all(), "rows beyond a limit of lines are among those of training"
 
 
+def test_thresholds_that_no_rule_has_are_said_to_be_unused(tmp_path):
+    X, known = levelling_off()
+    unused = RuleRegressor(random_state=0, edits={"x1": {"thresholds": [[-0.2, 0.2]]}}).fit(X, known)
+    said = [note for note in unused.rules_.notes if note.startswith("No rule has a condition on x1, for which")]
+    assert len(said) == 1
+    unused.save(tmp_path / "m.dsfr")
+    assert said[0] in str(load(tmp_path / "m.dsfr").explain())
+    turning = np.where(np.isnan(known), np.nan, 3.0 * np.abs(X[:, 0]) + X[:, 1])
+    used = RuleRegressor(random_state=0, edits={"x0": {"thresholds": [[-0.2, 0.2]]}}).fit(X, turning)
+    assert used.complexity_["rules"] > 1
+    assert not [note for note in used.rules_.notes if note.startswith("No rule has a condition")]
+
+
 def test_limits_are_at_quantiles_whatever_thresholds_are_prescribed():
     X, known = levelling_off()
     edited = RuleRegressor(random_state=0, edits={"x0": {"thresholds": [[-0.2, 0.2]]}}).fit(X, known)

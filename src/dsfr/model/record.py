@@ -137,11 +137,13 @@ def check_student(student: object, n_rules: int, n_features: int) -> None:
         values = student.get(name)
         if not isinstance(values, list) or len(values) != length or not all(_is(value, _NUMBER) for value in values):
             raise ValueError(f"its record of {name!r} is no list of {length} numbers")
-    curve, binary, words = student.get("curve"), student.get("binary"), student.get("words", {})
+    curve, words = student.get("curve"), student.get("words", {})
     if not isinstance(curve, list) or len(curve) > MAX_ENTRIES or not all(_has(entry, _CURVE) for entry in curve):
         raise ValueError("its record of 'curve' has entries of the wrong kind")
-    if not isinstance(binary, list) or not all(_is(value, (int,)) for value in binary):
-        raise ValueError("its record of 'binary' is no list of whole numbers")
+    for name in ("binary", "fixed"):
+        features = student.get(name, [] if name == "fixed" else None)
+        if not isinstance(features, list) or not all(_is(j, (int,)) and 0 <= j < n_features for j in features):
+            raise ValueError(f"its record of {name!r} is no list of numbers of features")
     if not isinstance(words, dict) or not all(_are_words(key, names) for key, names in words.items()):
         raise ValueError("its record of 'words' has entries of the wrong kind")
 

@@ -9,7 +9,7 @@ import numpy as np
 from dsfr.core.arrays import Array
 from dsfr.core.explain.card import Card, term_names
 from dsfr.core.explain.contributions import Contributions, parts_of_rules
-from dsfr.core.explain.student_notes import notes_of
+from dsfr.core.explain.student_notes import notes_of, unused_thresholds
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.model.target_notes import few_valued
 
@@ -30,7 +30,11 @@ def student_card(model: Model) -> Card:
         target_name=model.target_name,
         terms=tuple(map(tuple, terms)),
         outputs=tuple(map(float, record.get("outputs", np.zeros(rules.n_rules)))),
-        notes=(*notes_of(record, rules.n_rules), *few_valued(model.target_name, model.training)),
+        notes=(
+            *notes_of(record, rules.n_rules),
+            *unused_thresholds([model.feature_names[j] for j in record.get("fixed", ()) if not rules.ramps_of(j)]),
+            *few_valued(model.target_name, model.training),
+        ),
         link=model.mixture.link,
         indicators=model.columns.indicators,
         deviations=None if by_rule is None else tuple(by_rule.tolist()),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from dsfr.core.explain.words import one_line
 
 
 def notes_of(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
@@ -47,3 +49,12 @@ def _dearer(record: Mapping[str, Any], n_rules: int) -> Iterator[str]:
         more = f"Even {best['n_rules']:.0f} rules would cost {best['price']:.1%}"
         advice = more if best["n_rules"] > n_rules else "More rules would not cost less"
         yield f"{advice}: use the average where accuracy counts."
+
+
+def unused_thresholds(features: Sequence[str]) -> Iterator[str]:
+    """That thresholds prescribed for features that no rule has a condition on are not in the model."""
+    if features:
+        yield (
+            f"No rule has a condition on {', '.join(map(one_line, features))}, for which thresholds are prescribed: it "
+            "would not lower the error by what there is more to read."
+        )

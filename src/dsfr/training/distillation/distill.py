@@ -310,6 +310,7 @@ def _finished(
         "max_rules": lesson.settings.max_rules,
         "curve": curve,
         "binary": list(binary),
+        "fixed": sorted(lesson.settings.edits.fixed),
     }
     link = rounded_hold(training.mixture.link) if is_signal else Link()
     return Student(Mixture((Member(shown, 1.0),), scores, link, training.mixture.density), record)
