@@ -119,14 +119,26 @@ def test_the_search_begins_where_products_have_a_slope():
     np.testing.assert_array_equal(prior.begin, prior.mean)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 5, 12, 30, 100, 500])
-@pytest.mark.parametrize("most", [16, 120, 600])
+@given(st.integers(1, 599), st.integers(1, 600))
 def test_polynomials_stay_within_their_number(n_features, most):
-    sizes = polynomial_sizes(n_features, most)
+    sizes, most = polynomial_sizes(n_features, n_features + most), n_features + most
     pairs = n_features * (n_features - 1) // 2
-    if most > n_features:
-        assert 1 + n_features * (1 + sizes.n_curves) + pairs * sizes.product_terms**2 <= most
-        assert sizes.product_terms <= sizes.n_curves + 1
+    assert 1 + n_features * (1 + sizes.n_curves) + pairs * sizes.product_terms**2 <= most
+    assert sizes.product_terms <= sizes.n_curves + 1
+
+
+def test_lines_alone_are_not_there_twice():
+    X = np.random.default_rng(0).normal(size=(80, 300))
+    y = np.where(np.arange(80) < 40, X[:, 0], np.nan)
+    model = AutoSFRRegressor(ensemble=Ensemble(n_models=0), random_state=0).fit(X, y)
+    assert [member.predictor.basis.n_outputs for member in model.model_.mixture.members].count(301) <= 1
+
+
+def test_labels_far_off_that_polynomials_alone_predict_are_no_mistakes():
+    X = np.random.default_rng(4).normal(size=(700, 4))
+    truth = X[:, 0] ** 3 * X[:, 1] + X[:, 2]
+    y = np.where(np.arange(700) < 100, truth, np.nan)
+    assert error_of("polynomials", (X, truth, y)) < 0.15
 
 
 def smooth_table(seed: int, n_labels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

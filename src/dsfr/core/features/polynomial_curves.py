@@ -21,7 +21,7 @@ def polynomial_curves(knots: Array, ranks: Array, n_curves: int) -> Array:
     """Values at the knots of polynomials of degree 2, 3, ... of every feature; shape (m, d, n_curves).
 
     Over the rows they have mean 0 and variance 1, and are not correlated with each other nor with the feature. A
-    feature with ``m`` values has those up to degree ``m - 1``; the others are 0.
+    feature with ``m`` values has those up to degree ``m - 1`` at most; the others are 0.
     """
     curves = np.zeros((*knots.shape, n_curves))
     for j in range(knots.shape[1]):

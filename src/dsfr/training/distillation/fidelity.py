@@ -215,9 +215,9 @@ def stage_squares(
     """Mean squared leave-one-out errors of students of several numbers of rules, in variances of the target; (z,).
 
     ``lines`` has the lines of all leaves, for every number of rules, shape (z, k, u + 1), and ``limits`` between which
-    values these follow features. A student follows the teacher
-    in part: where a label pulls the teacher, the distance between both shows how much of that the student does not
-    follow. The rest is how far it moves when the label is left out.
+    values these follow features. A student follows the teacher in part: where a label pulls the teacher, the distance
+    between both shows how much of that the student does not follow. The rest is how far it moves when the label is left
+    out.
     """
     rules = grown.tree.rules(grown.columns.n_features)
     message = {**rules.arrays(), **grown.columns.message(), "stage_lines": lines, **target}

@@ -71,7 +71,7 @@ def with_polynomials(
 ) -> TrainedEffects:
     """With a member of polynomials behind the others, if it is asked for.
 
-    It takes no part in choosing the scale of the target: with more weights than labels it follows any of them.
+    It takes no part in choosing between the target and its logarithm: with more weights than labels it follows both.
     """
     if effects.distribution is None or not settings.has_effects("polynomials"):
         return effects

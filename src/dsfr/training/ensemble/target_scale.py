@@ -117,7 +117,11 @@ def agree_target(engine: Engine, settings: Settings, sample: float | None = None
     ValueError
         If logarithms are asked for, and a label is not positive or extremes are not shared.
     """
-    target = _agree_scale(engine, settings, sample)
+    return _with_polynomials(engine, settings, _agree_scale(engine, settings, sample))
+
+
+def _with_polynomials(engine: Engine, settings: Settings, target: AgreedTarget) -> AgreedTarget:
+    """With all members, on the scale that agents are on."""
     return replace(target, effects=with_polynomials(engine, settings, target.population, target.effects))
 
 
@@ -147,11 +151,11 @@ def _with_labels_far_off(engine: Engine, settings: Settings, limited: AgreedTarg
     if not own.limits_labels or own.n_labeled < LEAST_LABELS or not limited.effects.members:
         return limited
     unit, usual = float(np.abs(own.target_ends).max()), own.target_limits
-    before = _stacked_errors(engine, settings, limited, unit, usual)
+    before = _stacked_errors(engine, settings, _with_polynomials(engine, settings, limited), unit, usual)
     whole = _as_it_is(settings, agree_scaling(engine, settings, sample=own.sample, limit_target=False))
     whole = replace(whole, effects=agree_effects(engine, settings, whole.population))
     if whole.effects.members:
-        found = _stacked_errors(engine, settings, whole, unit, usual)
+        found = _stacked_errors(engine, settings, _with_polynomials(engine, settings, whole), unit, usual)
         spoilt, gained = found.usual - before.usual, before.error - found.error
         if found.error < PREDICTED * before.error and spoilt <= SPOILT * gained:
             return whole

@@ -20,7 +20,7 @@ def agree_triples(
 ) -> EffectMember | None:
     """The single effects that count, and the likeliest products of two and of three, from one more sum over labels.
 
-    None if labels are few or do not clearly speak for them. Owners who share sums alone are not asked: a product of
+    None if labels are few or do not clearly speak for them. Owners who share sums alone must not be asked: a product of
     curves can be made for single rows.
     """
     if before is None or population.n_labeled < LEAST_LABELS:
