@@ -14,23 +14,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.prediction.link import Link, held_link, log_link, may_be_negative, mean_factor, reach_of
+from dsfr.core.prediction.link import Link, held_link, log_link, may_be_negative, reach_of
 from dsfr.core.prediction.scores import Scores
-from dsfr.core.scaling.affine import LARGEST_FLOAT
 from dsfr.engines import Engine
-from dsfr.storage.bundles import Bundle
-from dsfr.training.ensemble.calibration import label_weights, labeled_sample
 from dsfr.training.ensemble.effects import TrainedEffects, agree_effects, with_polynomials
-from dsfr.training.ensemble.members import Base, left_out_rows, mixture_message
+from dsfr.training.ensemble.members import Base
+from dsfr.training.ensemble.own_errors import OwnErrors, own_errors
 from dsfr.training.ensemble.rule_bases import Weighed, weigh
-from dsfr.training.scaling.robust import KEPT_LIMITS, agree_scaling
+from dsfr.training.scaling.robust import agree_scaling
 from dsfr.training.scaling.survey import Population
 from dsfr.training.settings import Settings
-from dsfr.training.shard import LOG_TARGET, Shard
-from dsfr.training.tasks.declaration import array
-from dsfr.training.tasks.fields import ASCENDING, COUNT, MIXTURE_WITH_FACTORS, POSITIVE, SCORE
-from dsfr.training.tasks.messages import scalar
-from dsfr.training.tasks.registry import task
 
 LEAST_RATIO = 3.0
 """Of the highest over the lowest label: logarithms of a target that varies less are nearly a line of it."""
@@ -65,48 +58,6 @@ class AgreedTarget:
     own_deviation: float
     own_ends: tuple[float, float]
     effects: TrainedEffects = field(default_factory=TrainedEffects)
-
-
-@task(
-    verb="sum",
-    stage="averaging",
-    reveals="How well the labels of others predict the agent's: products of leave-one-out predictions and targets. "
-    "With a target that may be learnt as its logarithm, or with labels far off.",
-    broadcast={
-        **MIXTURE_WITH_FACTORS,
-        "value_limits": array(2, rules=(ASCENDING,)),
-        "usual": array(2, rules=(ASCENDING,)),
-        "unit": POSITIVE,
-    },
-    contributes={"error": SCORE, "usual_error": SCORE, "product": array(), "square": SCORE, "n_labeled": COUNT},
-    needs=("seed",),
-    recalls=(*KEPT_LIMITS, "label_groups"),
-    limited=False,
-)
-def original_errors(shard: Shard, memory: Bundle, broadcast: Bundle) -> tuple[Bundle, Bundle]:
-    """Task (sum): squared leave-one-out errors of the average on the target's own scale, in a unit of it.
-
-    Of logarithms, predictions are their exponentials, without a factor; products with the targets tell the best one.
-    Errors of targets within given limits, in the same unit, are summed apart.
-    """
-    labels = labeled_sample(shard, int(memory["seed"]))
-    sample, weights, y = Shard(labels, shard.key).within_limits(memory), label_weights(labels), labels.y
-    averages = [rows.averages(broadcast["shares"]) for rows in left_out_rows(sample, memory, broadcast)]
-    mean, scale = float(broadcast["target_mean"]), float(broadcast["target_scale"])
-    values = np.clip(mean + scale * np.concatenate([np.empty(0), *averages]), *broadcast["value_limits"])
-    unit = float(broadcast["unit"])
-    predicted, targets = values / unit, y / unit
-    if LOG_TARGET in memory:
-        predicted, targets = np.exp(values - np.log(unit)), np.exp(y - np.log(unit))
-    low, high = broadcast["usual"]
-    squares = weights * (targets - predicted) ** 2
-    return memory, {
-        "error": scalar(float(squares.sum())),
-        "usual_error": scalar(float(squares[(low <= targets) & (targets <= high)].sum())),
-        "product": scalar(float((weights * targets) @ predicted)),
-        "square": scalar(float((weights * predicted) @ predicted)),
-        "n_labeled": scalar(weights.sum()),
-    }
 
 
 def agree_target(engine: Engine, settings: Settings, sample: float | None = None) -> AgreedTarget:
@@ -223,7 +174,7 @@ def _effect_errors(
 ) -> OwnErrors:
     """Of the plain average of members, before their shares are known."""
     equal = np.full(len(members), 1.0 / len(members))
-    return _own_errors(engine, population, members, equal, link, unit, usual)
+    return own_errors(engine, population, members, equal, link, unit, usual)
 
 
 def _stacked_errors(
@@ -232,53 +183,12 @@ def _stacked_errors(
     """Of the average of effects by shares that their leave-one-out errors have on the scale of this target."""
     population, members = target.population, target.effects.members
     shares = weigh(engine, settings, population, members).shares
-    return _own_errors(engine, population, members, shares, target.link, unit, usual)
+    return own_errors(engine, population, members, shares, target.link, unit, usual)
 
 
 def _unit(link: Link) -> float:
     """Of positive targets: the highest that is predicted."""
     return float(np.exp(link.high)) if link.is_log else link.high
-
-
-@dataclass(frozen=True, slots=True)
-class OwnErrors:
-    """Sums over labels on the target's own scale, in a unit of it."""
-
-    error: float
-    usual: float
-    """Error of the labels within the limits that were asked for."""
-    product: float
-    square: float
-    n: float
-
-    @property
-    def factor(self) -> float:
-        """On exponentials of logarithms."""
-        return mean_factor(self.product, self.square, self.n)
-
-    def error_with(self, factor: float) -> float:
-        """Squared error of predictions times a factor."""
-        return self.error + 2.0 * (1.0 - factor) * self.product - (1.0 - factor**2) * self.square
-
-
-def _own_errors(
-    engine: Engine,
-    population: Population,
-    bases: Sequence[Base],
-    shares: Array,
-    link: Link,
-    unit: float,
-    usual: Array | None = None,
-) -> OwnErrors:
-    message = {
-        **mixture_message(population, bases, shares),
-        "value_limits": np.array([link.low, link.high]),
-        "usual": np.array([-LARGEST_FLOAT, LARGEST_FLOAT]) if usual is None else usual / unit,
-        "unit": scalar(unit),
-    }
-    summed = engine.sum("original_errors", message)
-    numbers = (float(summed[name]) for name in ("error", "usual_error", "product", "square", "n_labeled"))
-    return OwnErrors(*numbers)
 
 
 def final_link(
@@ -296,7 +206,7 @@ def final_link(
         is_signed = may_be_negative(target.own_ends, *own)
         return held_link(*target.own_ends, target.own_deviation, reach, is_signed=is_signed)
     link = log_link(*target.own_ends, target.own_deviation, deviation, reach)
-    return replace(link, factor=_own_errors(engine, population, bases, weighed.shares, link, _unit(link)).factor)
+    return replace(link, factor=own_errors(engine, population, bases, weighed.shares, link, _unit(link)).factor)
 
 
 def hold(settings: Settings, own: Population) -> Link:

@@ -10,7 +10,7 @@ from dsfr.training import completion, identity
 from dsfr.training.clustering import cluster_sums, clusters, dfcm, few_rounds, paper_dfcm, starts
 from dsfr.training.distillation import fidelity, growth, intervals, limits, quantiles, taught
 from dsfr.training.duplicates import duplicates, shared_rows
-from dsfr.training.ensemble import calibration, members, relevance, target_scale
+from dsfr.training.ensemble import calibration, members, own_errors, relevance
 from dsfr.training.scaling import declared, grid_counts, robust, survey
 from dsfr.training.shard import Shard
 from dsfr.training.tasks.declaration import Fields
@@ -41,7 +41,7 @@ MODULES = (
     relevance,
     members,
     calibration,
-    target_scale,
+    own_errors,
     taught,
     quantiles,
     growth,
