@@ -181,7 +181,7 @@ def _train_mixture(
     target = target_scale.agree_target(engine, settings, sample)
     population = target.population
     warn_of_many_rules(settings, population.n_samples)
-    trained, weighed = rule_bases.agree_bases(engine, settings, population, target.effects.members, observe)
+    trained, weighed = rule_bases.agree_bases(engine, settings, population, target.effects.all_members, observe)
     shares = weighed.shares
     strongest = trained[int(shares.argmax())]
     agreed = calibration.agreement(engine, population, trained, shares) if len(trained) > 1 else np.ones(1)

@@ -41,6 +41,13 @@ class TrainedEffects:
     """Different labels, if they are few."""
     distribution: Distribution | None = None
     """Of the features, where agents share more than sums, and members were trained."""
+    smooth: tuple[Base, ...] = ()
+    """The member of polynomials, once it is trained."""
+
+    @property
+    def all_members(self) -> tuple[Base, ...]:
+        """With polynomials."""
+        return (*self.members, *self.smooth)
 
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
@@ -69,14 +76,14 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
 def with_polynomials(
     engine: Engine, settings: Settings, population: Population, effects: TrainedEffects
 ) -> TrainedEffects:
-    """With a member of polynomials behind the others, if it is asked for.
+    """With the member of polynomials, if it is asked for.
 
     It takes no part in choosing between the target and its logarithm: with more weights than labels it follows both.
     """
-    if effects.distribution is None or not settings.has_effects("polynomials"):
+    if effects.smooth or effects.distribution is None or not settings.has_effects("polynomials"):
         return effects
     found = agree_polynomials(engine, population, effects.distribution, _most(settings, population))
-    return effects if found is None else replace(effects, members=(*effects.members, found.base(settings)))
+    return effects if found is None else replace(effects, smooth=(found.base(settings),))
 
 
 def _most(settings: Settings, population: Population) -> int:

@@ -38,6 +38,9 @@ LEAST_LABELS = 10
 PREDICTED = 0.5
 """Squared leave-one-out error with labels far off as they are, over that with these moved to the limits, below which
 others predict them. A mistake takes part in the mean of all labels, so it seems to be predicted a little."""
+EXPLAINED = 0.5
+"""Leave-one-out error, in deviations of the target, above which features are not followed farther: rows far off are
+worth a second training only where labels are explained well but for these."""
 
 SPOILT = 0.005
 """Squared leave-one-out error that other labels may gain with labels far off as they are, over what all labels together
@@ -84,29 +87,43 @@ def _agree_scale(engine: Engine, settings: Settings, sample: float | None) -> Ag
         logs = agree_scaling(engine, settings, log=True, sample=sample)
         effects = agree_effects(engine, settings, logs)
         return replace(plain, population=logs, link=_log_link(own, logs), effects=effects)
-    plain = _with_labels_far_off(engine, settings, replace(plain, effects=agree_effects(engine, settings, own)))
+    plain = _with_rows_far_off(engine, settings, replace(plain, effects=agree_effects(engine, settings, own)))
     own = plain.population
     if settings.target is None or engine.only_sums or not _may_be_long_tailed(own) or not plain.effects.members:
         return plain
     return _compared(engine, settings, plain)
 
 
-def _with_labels_far_off(engine: Engine, settings: Settings, limited: AgreedTarget) -> AgreedTarget:
-    """With labels beyond the limits of the target as they are, if others predict them: they are no mistakes then.
+def _with_rows_far_off(engine: Engine, settings: Settings, limited: AgreedTarget) -> AgreedTarget:
+    """With labels beyond the limits of the target as they are, and then with features followed farther.
 
-    One label far off outweighs all others, so these must be predicted hardly worse than before. A mistake spoils their
-    predictions; a group of rows that is far off in its features too does where its labels are moved. Members count by
-    their shares: those that cannot predict the target at all would hide that another one does.
+    Each only if others predict the labels far off: they are no mistakes then.
     """
     own = limited.population
-    if not own.limits_labels or own.n_labeled < LEAST_LABELS or not limited.effects.members:
+    if own.n_labeled < LEAST_LABELS or not limited.effects.members:
         return limited
+    if own.limits_labels:
+        limited = _if_predicted(engine, settings, limited, is_far=False)
+    return _if_predicted(engine, settings, limited, is_far=True) if own.limits_features else limited
+
+
+def _if_predicted(engine: Engine, settings: Settings, limited: AgreedTarget, *, is_far: bool) -> AgreedTarget:
+    """With labels as they are, and with ``is_far`` features followed farther, if that clearly lowers the error.
+
+    One label far off outweighs all others, so these must be predicted hardly worse than before. A mistake spoils their
+    predictions; a group of rows that is far off in its features too does where its labels or its features are moved.
+    Members count by their shares: those that cannot predict the target at all would hide that another one does.
+    """
+    limited, own = _with_polynomials(engine, settings, limited), limited.population
     unit, usual = float(np.abs(own.target_ends).max()), own.target_limits
-    before = _stacked_errors(engine, settings, _with_polynomials(engine, settings, limited), unit, usual)
-    whole = _as_it_is(settings, agree_scaling(engine, settings, sample=own.sample, limit_target=False))
-    whole = replace(whole, effects=agree_effects(engine, settings, whole.population))
+    before = _stacked_errors(engine, settings, limited, unit, usual)
+    if is_far and before.error > before.n * (EXPLAINED * own.target.deviation / unit) ** 2:
+        return limited
+    population = agree_scaling(engine, settings, sample=own.sample, limit_target=False, is_far=is_far)
+    whole = replace(_as_it_is(settings, population), effects=agree_effects(engine, settings, population))
     if whole.effects.members:
-        found = _stacked_errors(engine, settings, _with_polynomials(engine, settings, whole), unit, usual)
+        whole = _with_polynomials(engine, settings, whole)
+        found = _stacked_errors(engine, settings, whole, unit, usual)
         spoilt, gained = found.usual - before.usual, before.error - found.error
         if found.error < PREDICTED * before.error and spoilt <= SPOILT * gained:
             return whole
@@ -120,7 +137,7 @@ def _as_it_is(settings: Settings, own: Population) -> AgreedTarget:
 
 def _agreed_again(engine: Engine, settings: Settings, own: Population) -> Population:
     """The same population; agents are on its scale afterwards."""
-    return agree_scaling(engine, settings, sample=own.sample, limit_target=own.limits_labels)
+    return agree_scaling(engine, settings, sample=own.sample, limit_target=own.limits_labels, is_far=own.is_far)
 
 
 def _check_positive(engine: Engine, own: Population) -> None:
@@ -181,7 +198,7 @@ def _stacked_errors(
     engine: Engine, settings: Settings, target: AgreedTarget, unit: float, usual: Array | None
 ) -> OwnErrors:
     """Of the average of effects by shares that their leave-one-out errors have on the scale of this target."""
-    population, members = target.population, target.effects.members
+    population, members = target.population, target.effects.all_members
     shares = weigh(engine, settings, population, members).shares
     return own_errors(engine, population, members, shares, target.link, unit, usual)
 

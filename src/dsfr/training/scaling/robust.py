@@ -36,6 +36,8 @@ MOST_CUT = 0.05
 """Rows cut off on each side at most, however few labels there are."""
 BEYOND = 1.0
 """How far beyond its quantiles a feature is followed, in units of their distance: what is linear goes on that far."""
+FAR_BEYOND = 3.0
+"""The same, where labels show that the target goes on with the features."""
 ODD = 100.0
 """Distances between the limits by which a target beyond them is worth a warning."""
 LIMIT_FIELDS = {
@@ -115,12 +117,13 @@ def agree_scaling(
     log: bool = False,
     sample: float | None = None,
     limit_target: bool = True,
+    is_far: bool = False,
 ) -> Population:
     """Ranges and target as the settings have it: declared, by extremes in two rounds, or robustly in a few more.
 
     With ``log``, agents learn logarithms of their targets from then on, until the next survey. Targets must be positive
     then, and extremes must not be declared. ``sample`` is the share of the rows that suffices for quantiles. Without
-    ``limit_target``, targets count as they are however far off they lie.
+    ``limit_target``, targets count as they are however far off they lie; ``is_far`` follows features farther.
     """
     if engine.only_sums:
         look = declared_look(engine, settings)
@@ -129,7 +132,7 @@ def agree_scaling(
     if not settings.scaling.is_robust:
         return replace(survey(engine, settings, log=log), sample=sample)
     look = first_look(engine, settings, log=log)
-    limits, target, units = _find_limits(engine, look, ask_sample(sample))
+    limits, target, units = _find_limits(engine, look, ask_sample(sample), FAR_BEYOND if is_far else BEYOND)
     target = target if limit_target else _ends(look)
     message = {"limit_low": limits.low, "limit_high": limits.high, "target_limits": target}
     ranges = _deviations(engine.sum("moments_within_limits", message), limits, units)
@@ -139,7 +142,7 @@ def agree_scaling(
     look = replace(look, ranges=ranges, target_origin=middle, target_unit=half if half > 0.0 else 1.0)
     population = look.population(engine.sum("agree", look.message() | ask_moments(len(ranges.low))))
     population = replace(population, limits=limits, row_ranges=row_ranges, target_limits=target)
-    return replace(population, odd_target=odd, target_ends=ends, sample=sample)
+    return replace(population, odd_target=odd, target_ends=ends, sample=sample, is_far=is_far)
 
 
 def _unstated(engine: Engine, population: Population) -> float:
@@ -148,7 +151,7 @@ def _unstated(engine: Engine, population: Population) -> float:
     return MOST_UNSTATED * engine.n_agents if stated is None else max(population.n_labeled - stated, 0.0)
 
 
-def _find_limits(engine: Engine, look: FirstLook, sample: Bundle) -> tuple[Ranges, Array, Array]:
+def _find_limits(engine: Engine, look: FirstLook, sample: Bundle, beyond: float) -> tuple[Ranges, Array, Array]:
     """Limits of features and target, and the smallest units of the features, in those of their limits."""
     features = Brackets(np.stack([look.ranges.low] * 2), np.stack([look.ranges.high] * 2))
     unit = look.target_unit
@@ -163,17 +166,17 @@ def _find_limits(engine: Engine, look: FirstLook, sample: Bundle) -> tuple[Range
         quartiles = quartiles.narrowed(counted["target_counts"], np.ceil(n_labeled * np.array([0.25, 0.75])))
         if features.are_narrow() and quartiles.are_narrow():
             break
-    limits, is_rare = _feature_limits(features.high, look.ranges)
+    limits, is_rare = _feature_limits(features.high, look.ranges, beyond)
     # As if one row in n varied, with n labels: the least unit that a column has which is not rare.
     units = np.where(is_rare, 2.0 / np.sqrt(n_labeled), 0.0)
     return limits, _target_limits(quartiles.high, look, n_labeled), units
 
 
-def _feature_limits(quantiles: Array, ranges: Ranges) -> tuple[Ranges, Array]:
+def _feature_limits(quantiles: Array, ranges: Ranges, beyond: float) -> tuple[Ranges, Array]:
     """Limits of the features, and which of them hardly ever vary (columns of few ones, say): these keep their range."""
     is_rare = quantiles[0] == quantiles[1]
     with np.errstate(over="ignore"):
-        reach = BEYOND * (quantiles[1] - quantiles[0])
+        reach = beyond * (quantiles[1] - quantiles[0])
         low, high = quantiles[0] - reach, quantiles[1] + reach
     farthest = ranges.widened(UNSEEN)
     low, high = np.maximum(low, farthest.low), np.minimum(high, farthest.high)

@@ -33,7 +33,7 @@ KEPT_SCALE = remember(__name__, {LOG_TARGET: optional(FLAG)})
 KEPT_RANGES = remember(__name__, RANGES)
 KEPT_SCALING = (*remember(__name__, {"seed": SEED}), *KEPT_RANGES)
 """What later tasks need of the survey: seed and ranges."""
-UNSEEN, MOST_UNSEEN = 0.1, 1.0
+UNSEEN, MOST_UNSEEN = 0.1, 3.0
 """How far features are followed at most beyond all rows there are, in units of their range: for each unit of the reach
 of a model, see `reach_of`, and altogether."""
 MEASURED = {
@@ -68,6 +68,8 @@ class Population:
     """A target that is hardly meant as it stands, and the limit that it counts as; None if there is none."""
     keeps_target: bool = False
     """Whether weights are for targets in their own units."""
+    is_far: bool = False
+    """Whether limits of features are far beyond most rows."""
     target_ends: tuple[float, float] = (-1.0, 1.0)
     """Lowest and highest label."""
     moments: RowMoments | None = None
@@ -99,6 +101,16 @@ class Population:
         """Whether a label lies beyond the limits of the target."""
         (low, high), limits = self.target_ends, self.target_limits
         return limits is not None and bool(low < limits[0] or limits[1] < high)
+
+    @property
+    def limits_features(self) -> bool:
+        """Whether a row lies beyond the limits of a feature."""
+        limits, rows = self.limits, self.row_ranges
+        return (
+            limits is not None
+            and rows is not None
+            and bool((limits.low > rows.low).any() or (limits.high < rows.high).any())
+        )
 
     @property
     def stated_labels(self) -> float:
