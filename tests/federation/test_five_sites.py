@@ -60,15 +60,18 @@ def running(sites):
 @pytest.fixture(scope="module")
 def first_fit(running):
     """A fit that loses the job of an owner, and what everybody listened on and wrote to just before."""
-    begun, first = time.monotonic(), running.begin(*FIT)
-    wait_for_answers(running, "d", 11)
-    pids = {name: family(process.pid) for name, process in running.running.items()}
-    seen = {
-        name: SimpleNamespace(pids=pids[name], places=listening(pids[name]), files=written(pids[name])) for name in pids
-    }
-    kill_job_of(running, "d")
-    _, error = first.communicate(timeout=200)
-    print(f"the fit without an owner ended after {time.monotonic() - begun:.0f} s")
+    for _ in range(3):  # attempts: on a busy machine another owner may be too late before the job is lost
+        begun, first = time.monotonic(), running.begin(*FIT)
+        wait_for_answers(running, "d", n_sent(running.folder, "d") + 11)
+        pids = {name: family(process.pid) for name, process in running.running.items()}
+        seen = {
+            name: SimpleNamespace(pids=own, places=listening(own), files=written(own)) for name, own in pids.items()
+        }
+        kill_job_of(running, "d")
+        _, error = first.communicate(timeout=200)
+        print(f"the fit without an owner ended after {time.monotonic() - begun:.0f} s: {error}")
+        if "d did not answer" in " ".join(error.split()):
+            break
     return SimpleNamespace(code=first.returncode, error=" ".join(error.split()), seen=seen)
 
 
