@@ -20,7 +20,8 @@ from benchmarks.run import RESULTS
 from benchmarks.tables import DESIGN, draw_rows
 from dsfr import RuleRegressor
 from dsfr.core.explain.card import Card, term_names
-from dsfr.training.distillation.distill import StudentSettings, distill
+from dsfr.training.distillation.distill import distill
+from dsfr.training.distillation.settings import StudentSettings
 
 TOLERANCES = (0.0, 0.0005, 0.001, 0.002, 0.003, 0.006, None)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsfr import RuleRegressor, SFRRegressor, load
-from dsfr.core.distillation.student import as_predictor
+from dsfr.core.distillation.rounded_rules import as_predictor
 from dsfr.core.distillation.tree import Leaf, bounds_of, keeps_terms, ramps_by_feature, rules_of
 from dsfr.core.explain.card import Card, term_names
 from dsfr.core.explain.words import quoted

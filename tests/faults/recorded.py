@@ -14,7 +14,8 @@ from dsfr.core.density import MOST_CORRELATED
 from dsfr.core.sampling import SAMPLE_ROWS
 from dsfr.engines import Absence, Faults, InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
-from dsfr.training.distillation.distill import StudentSettings, distill
+from dsfr.training.distillation.distill import distill
+from dsfr.training.distillation.settings import StudentSettings
 from dsfr.training.ensemble.effect_member import CLEARLY_HIGHER
 from dsfr.training.ensemble.triples import LEAST_LABELS as LABELS_FOR_TRIPLES
 from tests.tables import SumsAlone, make_settings, make_table

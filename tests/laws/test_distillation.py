@@ -11,7 +11,8 @@ from dsfr.core.distillation.split_sums import SplitSums, bin_positions, triangle
 from dsfr.core.features.linguistic import ramp
 from dsfr.engines import InProcessEngine
 from dsfr.training import TASKS, make_shards, train
-from dsfr.training.distillation.distill import StudentSettings, distill
+from dsfr.training.distillation.distill import distill
+from dsfr.training.distillation.settings import StudentSettings
 from tests.tables import make_settings, owners_of
 from tests.test_rule_card import hyperparameters, table, teacher
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from dsfr.engines import InProcessEngine
 from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
-from dsfr.training.distillation.distill import StudentSettings, distill
+from dsfr.training.distillation.distill import distill
+from dsfr.training.distillation.settings import StudentSettings
 from dsfr.training.shard import Purpose
 from dsfr.training.weights.dicr import MEMORY
 from tests.tables import make_settings, make_table, owners_of, train_on

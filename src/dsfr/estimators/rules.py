@@ -19,7 +19,8 @@ from dsfr.estimators.parameters import NOT_SETTINGS
 from dsfr.estimators.sfr import SFRRegressor
 from dsfr.model.model import Model
 from dsfr.training import Settings, Training
-from dsfr.training.distillation.distill import StudentSettings, distill
+from dsfr.training.distillation.distill import distill
+from dsfr.training.distillation.settings import StudentSettings
 
 OWN = ("max_rules", "max_conditions", "max_terms", "tolerance")
 """Parameters of the student."""

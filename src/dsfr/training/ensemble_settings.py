@@ -40,15 +40,15 @@ class Ensemble(Component):
         more round (up to 149 features), and by slopes as well. With ``tune="evidence"`` lines of different rules then
         differ the less along a feature the less relevant it is. Every rule base is an ordinary one.
     effects : {"auto", "polynomials", "levels", "triples", "pairs", "single", None}, default="auto"
-        Average rule bases with sums of effects: "single" adds a curve for each feature, on the scale of its quantiles
-        over all rows (rules with one condition); "pairs" adds a model with products of two features as well (rules with
-        two conditions). "triples" adds one with the likeliest products of two or three features (up to three
-        conditions) where there are 100 labels and these clearly speak for it, and "levels" one in which single values
-        of features with few values have effects of their own, as codes of schools have, where 150 labels clearly speak
-        for it. "polynomials" adds one for smooth functions: polynomials of the features and their products, as a
-        Gaussian process with a length for each feature has them. How relevant and how curved each feature is, the
-        evidence decides. Shares are stacked on leave-one-out predictions. None: rule bases alone. "auto":
-        "polynomials", or None where ``n_models`` asks for a number of rule bases.
+        Average rule bases with sums of effects: "single" adds a plane (ridge regression), and a curve for each feature,
+        on the scale of its quantiles over all rows (rules with one condition); "pairs" adds a model with products of
+        two features as well (rules with two conditions). "triples" adds one with the likeliest products of two or three
+        features (up to three conditions) where there are 100 labels and these clearly speak for it, and "levels" one in
+        which single values of features with few values have effects of their own, as codes of schools have, where 150
+        labels clearly speak for it. "polynomials" adds one for smooth functions: polynomials of the features and their
+        products, as a Gaussian process with a length for each feature has them. How relevant and how curved each
+        feature is, the evidence decides. Shares are stacked on leave-one-out predictions. None: rule bases alone.
+        "auto": "polynomials", or None where ``n_models`` asks for a number of rule bases.
     max_weights_per_label : float, default=None
         Most weights that a sum over labels may determine, for each label: with more than a third, sums over labelled
         rows nearly give the rows away. Members that need more get fewer rules, curves and products, or are left out.

@@ -21,7 +21,7 @@ from dsfr.core.relevance.slopes import MIN_RELEVANCE
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.evidence import SMALLEST_NOISE
 from dsfr.core.solve.label_rows import Explained, LabelRows
-from dsfr.core.solve.statistics import Statistics
+from dsfr.core.solve.statistics import Statistics, same_for_all
 
 HIGHEST_POWER = 4
 MAX_INPUT = 2.5
@@ -82,15 +82,23 @@ class Polynomial:
 
 
 def curvature_relevance(polynomial: Polynomial, total: Statistics) -> Array | None:
-    """Relevance of every feature, 1 for the most relevant; None if the labels do not vary."""
+    """Relevance of every feature, 1 for the most relevant; None if the labels do not vary.
+
+    A feature that is the same for all labels has the least: clusters that it set apart would have no labels.
+    """
     if total.n_labeled < 2 or total.target_square <= 0.0:
         return None
-    evidence, d = _CurvatureEvidence(polynomial, total), polynomial.powers.shape[1]
+    d = polynomial.powers.shape[1]
+    lines = slice(1, d + 1)
+    same = same_for_all(np.diag(total.gram)[lines], total.feature_sum[lines], total.n_labeled)
+    kept = np.logical_not(polynomial.powers[:, same].any(axis=1))
+    evidence = _CurvatureEvidence(Polynomial(polynomial.powers[kept]), total.only(kept))
     start = np.append(np.full(d, USUAL_LOG_CURVATURE), [0.0, 0.0])
     bounds = [LOG_CURVATURE] * d + [LOG_VARIANCE] * 2
     found = minimize(evidence.loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": MOST_STEPS})
     # A length scale is the root of a `b`.
-    relevance: Array = np.exp((found.x[:d] - found.x[:d].max()) / 2.0)
+    logs = np.where(same, -np.inf, found.x[:d])
+    relevance: Array = np.exp((logs - logs.max(initial=LOG_CURVATURE[0])) / 2.0)
     return np.maximum(relevance, MIN_RELEVANCE)
 
 

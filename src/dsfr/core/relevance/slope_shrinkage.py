@@ -2,7 +2,8 @@
 
 Clusters do not separate low from high values of a feature with small relevance ``s_j``, so slopes that differ between
 rules along it could only fit noise. The slope of rule k along feature j is ``mean_j + s_j (u_kj - mean_j)``, and the
-ridge penalises ``u``: the mean over rules is penalised as before, deviations from it more.
+ridge penalises ``u``: the mean over rules is penalised as before, deviations from it more. A feature that is the same
+for all labels has hardly any slope: it would share the constants with them, and rows where it differs would be off.
 """
 
 from __future__ import annotations
@@ -10,8 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
+from dsfr.core.solve.statistics import same_for_all
+
+CONSTANT = 1e-3
+"""Factor on slopes along features that are the same for all labels: 0 could not be undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +29,15 @@ class Shrinkage:
 
     factors: Array
     """On the deviations from the mean over rules, of intercepts and of slopes along each feature; shape (d+1,)."""
+    of_means: Array
+    """On the means over rules; shape (d+1,)."""
     n_rules: int
 
     @classmethod
-    def of(cls, relevance: Array, n_rules: int) -> Shrinkage:
-        """By the relevance of each feature; intercepts are not shrunk."""
-        return cls(np.append(1.0, relevance), n_rules)
+    def of(cls, relevance: Array, n_rules: int, is_constant: npt.NDArray[np.bool_] | None = None) -> Shrinkage:
+        """By the relevance of each feature, and whether it is the same for all labels; intercepts are not shrunk."""
+        kept = np.ones(len(relevance)) if is_constant is None else np.where(is_constant, CONSTANT, 1.0)
+        return cls(np.append(1.0, kept * relevance), np.append(1.0, kept), n_rules)
 
     def times(self, weights: Array) -> Array:
         """``T`` times weights, shape (k(d+1),), or times the columns of a matrix."""
@@ -36,13 +45,23 @@ class Shrinkage:
         mean = own.mean(axis=0)
         shrunk: Array = own - mean
         shrunk *= self.factors[:, None]
-        shrunk += mean
+        shrunk += self.of_means[:, None] * mean
         return shrunk.reshape(weights.shape)
 
     @property
     def inverse(self) -> Shrinkage:
         """What undoes it."""
-        return Shrinkage(1.0 / self.factors, self.n_rules)
+        return Shrinkage(1.0 / self.factors, 1.0 / self.of_means, self.n_rules)
+
+
+def constant_features(gram: Array, feature_sum: Array, n_labeled: float, n_rules: int) -> npt.NDArray[np.bool_]:
+    """Whether each feature is the same for all labels, from sums over these; shape (d,).
+
+    Strengths of rules sum to 1, so sums over rules are those of the features themselves.
+    """
+    p = len(feature_sum) // n_rules
+    squares = np.einsum("kjlj->j", gram.reshape(n_rules, p, n_rules, p))
+    return same_for_all(squares, feature_sum.reshape(n_rules, p).sum(axis=0), n_labeled)[1:]
 
 
 def unshrunk_factor(factor: Array, shrinkage: Shrinkage) -> Array:

@@ -4,8 +4,9 @@ A feature has a relevance ``r_j`` and a curvature ``c_j``: its line has the log 
 + c_j``, both plus a parameter of all single effects; a product has the sum of those of its terms, plus a parameter of
 all products of as many. With many labels, the ``l``-th curve of every feature has ``log l`` times a common roughness
 more: the first curves alone are smooth, all together have steps. Of polynomials, the ``l``-th has ``r_j + l c_j``, as
-the functions of a Gaussian kernel have. Levels of a feature have a variance of their own, the same for each. The labels
-choose all parameters by evidence, which is automatic relevance determination. Effects have mean 0 over all rows and
+the functions of a Gaussian kernel have. Levels of a feature have a variance of their own, the same for each. Lines of a
+plane have one variance in common, as in ridge regression. The labels choose all parameters by evidence, which is
+automatic relevance determination. Effects have mean 0 over all rows and
 targets mean 0 over the labels: the constant is the difference of two means.
 """
 
@@ -26,6 +27,8 @@ LOG_RELEVANCE = (-2.0, 2.5)
 ROUGHNESS = (1.0, 1.5)
 LOG_BY_FACTORS = ((0.0, 1.5), (-1.0, 1.5), (-2.0, 1.5))
 """Mean and deviation of the priors of the parameters, in units of the noise."""
+LOG_PLANE = (-2.0, 1.5)
+"""As those before, of all lines of a plane together."""
 LOG_LEVELS = (-1.0, 2.0)
 """As those before, of the levels of a feature."""
 LABELS_FOR_ROUGHNESS = 150.0
@@ -153,6 +156,16 @@ def begun_again(found: PriorVariances, n_features: int, kind: CurveKind) -> Prio
     logs = found.logs.copy()
     logs[:n_features] = np.maximum(logs[:n_features], kind.log_begin)
     return replace(found, logs=logs)
+
+
+def plane_prior(effects: Effects, constant: float = 1.0) -> VariancePrior:
+    """The prior of the weights of lines that have one prior variance in common, the constant ``constant``."""
+    shape = np.ones((effects.n_outputs, 1))
+    shape[0] = 0.0
+    offset = np.zeros(effects.n_outputs)
+    offset[0] = np.log(constant)
+    mean, deviation = np.array([LOG_PLANE]).T
+    return VariancePrior(shape, offset, mean, deviation, mean)
 
 
 def constant_variance(noise: float, n_labeled: float) -> float:

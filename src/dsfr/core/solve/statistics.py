@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import SUM_ROWS, Array
 from dsfr.core.features.basis import FeatureMap
@@ -13,6 +14,11 @@ from dsfr.core.features.gram import FeatureSums
 from dsfr.core.scaling.affine import Ranges
 from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.threads import each_chunk
+
+BoolArray = npt.NDArray[np.bool_]
+
+SAME = 1e-9
+"""Of its mean square: a column whose variance over the labels is less is the same for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +125,27 @@ class Statistics:
             unlabeled_gram=times(times(self.unlabeled_gram).T),
         )
 
+    def only(self, kept: BoolArray) -> Statistics:
+        """The same sums for some of the features."""
+        both = np.ix_(kept, kept)
+        return replace(
+            self,
+            gram=self.gram[both],
+            moment=self.moment[kept],
+            feature_sum=self.feature_sum[kept],
+            unlabeled_gram=self.unlabeled_gram[both],
+        )
+
     def quadratic(self, unlabeled_weight: float) -> Quadratic:
         """The objective without its ridge term."""
         return Quadratic(self.gram + unlabeled_weight * self.unlabeled_gram, self.moment, self.target_square)
+
+
+def same_for_all(squares: Array, sums: Array, n_labeled: float) -> BoolArray:
+    """Whether columns are the same for all labels, from sums of their squares and of themselves."""
+    n = max(n_labeled, 1.0)
+    same: BoolArray = squares / n - (sums / n) ** 2 <= SAME * squares / n
+    return same
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dsfr.core.arrays import Array
 from dsfr.core.distillation.lines import LineRules
+from dsfr.core.distillation.rounded_rules import Units, rounded_limits, rounded_mean, rounded_predictor
 from dsfr.core.distillation.split_sums import Candidates
-from dsfr.core.distillation.student import (
-    Stage,
-    Units,
-    cheapest,
-    price_of,
-    rounded_limits,
-    rounded_mean,
-    rounded_predictor,
-    stages_of,
-)
+from dsfr.core.distillation.student import Stage, cheapest, price_of, stages_of
 from dsfr.core.distillation.tree import Growth, Tree
 from dsfr.core.features.wavelets import Wavelets
 from dsfr.core.prediction.link import Link, rounded_hold
@@ -31,14 +23,13 @@ from dsfr.core.scaling.affine import Ranges
 from dsfr.engines import Engine
 from dsfr.storage.bundles import Bundle
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.component import Component, Rule, count, number, parameter
 from dsfr.training.distillation.columns import Columns
-from dsfr.training.distillation.edits import Edits
 from dsfr.training.distillation.fidelity import Measured, measure, stage_squares
 from dsfr.training.distillation.growth import Grown, agree_candidates, grow, line_columns
 from dsfr.training.distillation.intervals import Errors, calibrate_student
 from dsfr.training.distillation.limits import Bending
 from dsfr.training.distillation.quantiles import agree_knots
+from dsfr.training.distillation.settings import StudentSettings
 from dsfr.training.distillation.taught import LeftOutTeacher, deviation_share, teach, teacher_error
 from dsfr.training.tasks.checked_engine import checked
 from dsfr.training.train import Training
@@ -76,37 +67,6 @@ USUAL_ERROR = 0.25
 """Mean squared error of a teacher whose leave-one-out error is not known, in variances of its predictions."""
 LEAST_ERROR = 1e-6
 """Mean squared error of a teacher at least, in variances of the target: digits beyond it do not matter."""
-
-
-MOST_RULES = 20
-"""Rules that a student may have."""
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class StudentSettings(Component):
-    """What the student may be like; `RuleRegressor` documents each by the same name.
-
-    Raises
-    ------
-    ValueError
-        Naming the setting, its value and the rule that it breaks.
-    """
-
-    max_rules: int = parameter(
-        5,
-        Rule(
-            lambda value: count(1, "").holds(value) and value <= MOST_RULES,
-            f"a whole number from 1 to {MOST_RULES}; 3 to 7 are readable",
-        ),
-    )
-    max_conditions: int = parameter(3, count(0, "a whole number >= 0; 2 or 3 are readable"))
-    max_terms: int | None = parameter(None, count(0, "a whole number >= 0, or None", or_none=True))
-    tolerance: float | None = parameter(
-        None, number(0, "a number >= 0, or None; 0.01 is one per cent of the error", strict=False, or_none=True)
-    )
-    edits: Edits = field(default_factory=Edits)
-    categories: tuple[tuple[int, ...], ...] = ()
-    """Features that indicate all levels of one category."""
 
 
 @dataclass(frozen=True, slots=True)

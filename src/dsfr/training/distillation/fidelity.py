@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dsfr.core.arrays import Array
-from dsfr.core.distillation.student import as_predictor
+from dsfr.core.distillation.rounded_rules import as_predictor
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.prediction.predictor import Predictor
 from dsfr.core.prediction.rule_deviations import deviations_by_rule

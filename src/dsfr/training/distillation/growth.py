@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsfr.core.arrays import Array, IntArray
+from dsfr.core.distillation.joint_sums import JointSums
 from dsfr.core.distillation.knots import N_KNOTS
 from dsfr.core.distillation.lines import fit_lines, forward_selection, matrices
 from dsfr.core.distillation.split_sums import Candidates, SplitSums, bin_positions, triangle_products
-from dsfr.core.distillation.student import JointSums
 from dsfr.core.distillation.tree import Growth, Leaf, Tree
 from dsfr.core.features.linguistic import LinguisticRules, line_features
 from dsfr.core.scaling.affine import Ranges

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dsfr.core.arrays import Array
+from dsfr.core.distillation.joint_sums import JointSums
 from dsfr.core.distillation.knots import N_KNOTS
 from dsfr.core.distillation.limits import Limits, chosen_limits, piece_columns, possible_spans
 from dsfr.core.distillation.lines import matrices
-from dsfr.core.distillation.student import JointSums
 from dsfr.core.distillation.tree import Tree, ramps_by_feature
 from dsfr.core.features.linguistic import LinguisticRules
 from dsfr.core.scaling.affine import Ranges, scale_features

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,11 +11,18 @@ import numpy.typing as npt
 from dsfr.core.arrays import Array
 from dsfr.core.features.effects import Effects
 from dsfr.core.solve.cholesky import SingularSystemError, cholesky, solve_factored
-from dsfr.core.solve.effect_priors import NEGLIGIBLE, RANK_CURVES, CurveKind, constant_variance, effect_prior
+from dsfr.core.solve.effect_priors import (
+    NEGLIGIBLE,
+    RANK_CURVES,
+    CurveKind,
+    constant_variance,
+    effect_prior,
+    plane_prior,
+)
 from dsfr.core.solve.evidence import Tuned
 from dsfr.core.solve.label_rows import LabelRows
 from dsfr.core.solve.prior_variances import PriorVariances, VariancePrior, maximize_prior_evidence, optimism
-from dsfr.core.solve.statistics import Statistics
+from dsfr.core.solve.statistics import Statistics, same_for_all
 from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
 from dsfr.training.ensemble.members import Base
@@ -27,8 +35,6 @@ HELD_CONSTANT = 4.0
 """The evidence is maximised again if the constant should have had this prior variance instead of 1."""
 CLEARLY_HIGHER = 5.0
 """Log evidence by which a further member must be better than what was trained before."""
-SAME = 1e-9
-"""Of its mean square: a term whose variance over the labels is less does not vary."""
 
 
 def label_statistics(engine: Engine, population: Population, effects: Effects) -> Statistics:
@@ -70,7 +76,7 @@ class EffectMember:
         """The posterior mean of the weights, without effects that are negligible."""
         kept = self.kept
         with single_threaded_blas():
-            solution = _solve(only(self.total, kept), self.found, self.found.variances[kept])
+            solution = _solve(self.total.only(kept), self.found, self.found.variances[kept])
         return Base.of_effects(
             settings, self.effects.without(kept[1:]), solution, lambda: self._optimism(settings.seed)
         )
@@ -100,14 +106,41 @@ def trained(
     effects: Effects, total: Statistics, start: PriorVariances | None = None, kind: CurveKind = RANK_CURVES
 ) -> EffectMember | None:
     """The prior of the highest evidence, sought from that of fewer effects if this is given."""
+
+    def prior_of(constant: float) -> VariancePrior:
+        return effect_prior(effects, total.n_labeled, constant, kind)
+
+    return _sought(effects, total, prior_of, start, kind)
+
+
+def trained_plane(effects: Effects, total: Statistics) -> EffectMember | None:
+    """The lines among some effects, of one prior variance: ridge regression on features within their limits.
+
+    It is the member for few labels: these say little of relevances, and with heavy tails nothing of curves there.
+    """
+    lines = np.zeros(effects.n_outputs, dtype=np.bool_)
+    lines[1 : len(effects.singles) + 1] = effects.singles[:, 1] == 0
+    plane = replace(effects.without(lines[1:]), curves=effects.curves[:, :, :0])
+    lines[0] = True
+    return _sought(plane, total.only(lines), lambda constant: plane_prior(plane, constant))
+
+
+def _sought(
+    effects: Effects,
+    total: Statistics,
+    prior_of: Callable[[float], VariancePrior],
+    start: PriorVariances | None = None,
+    kind: CurveKind = RANK_CURVES,
+) -> EffectMember | None:
+    """The highest evidence under a prior that has a variance of the constant."""
     with single_threaded_blas():
-        prior, rows = effect_prior(effects, total.n_labeled, kind=kind), LabelRows.of(total)
+        prior, rows = prior_of(1.0), LabelRows.of(total)
         found = maximize_prior_evidence(rows, prior, start)
         if found is None:
             return None
         constant = constant_variance(found.noise, total.n_labeled)
         if constant > HELD_CONSTANT:
-            prior = effect_prior(effects, total.n_labeled, constant, kind)
+            prior = prior_of(constant)
             found = maximize_prior_evidence(rows, prior, found) or found
     return EffectMember(effects, total, rows, prior, found, kind)
 
@@ -132,13 +165,13 @@ def _solvable(gram: Array, precision: Array) -> tuple[Array, Array]:
 
 def varying(effects: Effects, total: Statistics) -> tuple[Effects, Statistics]:
     """Without features that are the same for all labels: they would share the constant with it, whatever the target."""
-    n, singles = max(total.n_labeled, 1.0), slice(1, len(effects.singles) + 1)
-    squares, means = np.diag(total.gram)[singles] / n, total.feature_sum[singles] / n
+    singles = slice(1, len(effects.singles) + 1)
+    same = same_for_all(np.diag(total.gram)[singles], total.feature_sum[singles], total.n_labeled)
     varies = np.zeros(effects.knots.shape[1], dtype=bool)
-    varies[effects.singles[squares - means**2 > SAME * squares, 0]] = True
+    varies[effects.singles[~same, 0]] = True
     of_features = (varies[own[:, ::2]].all(axis=1) for own in effects.by_factors)
     kept = np.concatenate([[True], *of_features])
-    return effects.without(kept[1:]), only(total, kept)
+    return effects.without(kept[1:]), total.only(kept)
 
 
 def single_ones(effects: Effects) -> Effects:
@@ -150,16 +183,4 @@ def first_ones(total: Statistics, n: int) -> Statistics:
     """Statistics of the first ``n`` features."""
     kept = np.zeros(len(total.moment), dtype=bool)
     kept[:n] = True
-    return only(total, kept)
-
-
-def only(total: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
-    """Statistics of some features."""
-    both = np.ix_(kept, kept)
-    return replace(
-        total,
-        gram=total.gram[both],
-        moment=total.moment[kept],
-        feature_sum=total.feature_sum[kept],
-        unlabeled_gram=total.unlabeled_gram[both],
-    )
+    return total.only(kept)

@@ -19,7 +19,14 @@ from dsfr.core.solve.effect_priors import EffectSizes, effect_sizes, product_eff
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine, RefusedError
 from dsfr.training.ensemble.distribution import agree_distribution
-from dsfr.training.ensemble.effect_member import first_ones, label_statistics, single_ones, trained, varying
+from dsfr.training.ensemble.effect_member import (
+    first_ones,
+    label_statistics,
+    single_ones,
+    trained,
+    trained_plane,
+    varying,
+)
 from dsfr.training.ensemble.levels import agree_levels
 from dsfr.training.ensemble.members import Base
 from dsfr.training.ensemble.polynomials import agree_polynomials
@@ -41,13 +48,15 @@ class TrainedEffects:
     """Different labels, if they are few."""
     distribution: Distribution | None = None
     """Of the features, where agents share more than sums, and members were trained."""
+    plane: tuple[Base, ...] = ()
+    """The member of lines alone."""
     smooth: tuple[Base, ...] = ()
     """The member of polynomials, once it is trained."""
 
     @property
     def all_members(self) -> tuple[Base, ...]:
-        """With polynomials."""
-        return (*self.members, *self.smooth)
+        """With a plane and polynomials, which take no part in the choice of the scale of the target."""
+        return (*self.plane, *self.members, *self.smooth)
 
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
@@ -70,7 +79,9 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
         levels = agree_levels(engine, population, tried.distribution, found[-1], most)
         found += [] if levels is None else [levels]
     distribution = tried.distribution if found and not engine.only_sums else None
-    return TrainedEffects(tuple(member.base(settings) for member in found), tried.n_target_values, distribution)
+    plane = trained_plane(dictionary, total) if found else None
+    planes = () if plane is None else (plane.base(settings),)
+    return TrainedEffects(tuple(member.base(settings) for member in found), tried.n_target_values, distribution, planes)
 
 
 def with_polynomials(

@@ -21,7 +21,7 @@ from dsfr.core.solve.level_scores import level_scores
 from dsfr.core.solve.statistics import Statistics
 from dsfr.engines import Engine
 from dsfr.training.blas_threads import single_threaded_blas
-from dsfr.training.ensemble.effect_member import EffectMember, label_statistics, only, trained
+from dsfr.training.ensemble.effect_member import EffectMember, label_statistics, trained
 from dsfr.training.scaling.survey import Population
 
 LEAST_LABELS = 150.0
@@ -103,4 +103,4 @@ def _telling(effects: Effects, total: Statistics, variances: Array) -> tuple[Eff
     chosen = [j for j in best if scores[j] > MORE_THAN_CHANCE]
     kept: npt.NDArray[np.bool_] = np.ones(effects.n_outputs, dtype=bool)
     kept[len(variances) :] = np.isin(effects.levels[:, 0], chosen)
-    return effects.without(kept[1:]), only(total, kept)
+    return effects.without(kept[1:]), total.only(kept)

@@ -72,6 +72,11 @@ class Base:
         """Whether it is a rule base."""
         return self.basis.n_rules > 0
 
+    @property
+    def is_plane(self) -> bool:
+        """Whether it is a sum of lines alone."""
+        return isinstance(self.basis, Effects) and self.basis.curves.shape[2] == 0
+
     @cached_property
     def factor(self) -> Array:
         """Upper Cholesky factor of its system."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dsfr.core.arrays import Array
 from dsfr.core.consensus.admm import RoundInfo
@@ -39,6 +40,8 @@ MOST_WEIGHTS = 500
 """More rules are not tried where their number is left open and they would need more weights."""
 NEGLIGIBLE_SHARE = 0.01
 """Share of the mean of the labels up to which it is no member."""
+LEAST_OF_PLANE = 0.1
+"""Share below which a plane has none: what levels off would have a slope everywhere, and the error is the same."""
 LEAST_USUAL = 1.0 / 3.0
 """Of the root mean squared error, what the typical one is at least, however small nine errors in ten are: so a model
 that does no better than the mean of a target that is nearly always 0 is not followed beyond the labels."""
@@ -224,12 +227,23 @@ def weigh(engine: Engine, settings: Settings, population: Population, trained: S
         groups = np.column_stack([groups[:, ~ruled], by_evidence])
     measured = _left_out(engine, population, trained)
     larger = measured.inflated(np.array([base.optimism for base in trained]))
-    shares: Array = groups @ larger.grouped(groups).shares()
+    shares = _stacked(larger, groups, np.array([base.is_plane for base in trained]))
     trust = 1.0 if ruled.all() else larger.trust(shares)
     error = larger.mean_square(trust * shares)
     too_small = error / max(measured.mean_square(trust * shares), np.finfo(np.float64).tiny)
     of_sums = (error, larger.n) if engine.only_sums else None
     return Weighed(shares, float(np.sqrt(max(too_small, 1.0))), of_sums, float(np.sqrt(error)), 1.0 - trust)
+
+
+def _stacked(larger: LeftOut, groups: Array, is_plane: npt.NDArray[np.bool_]) -> Array:
+    """Shares of members by those of groups of them, whose shares of the members are columns."""
+    of_groups = larger.grouped(groups).shares()
+    kept = (of_groups >= LEAST_OF_PLANE) | (groups.T @ is_plane == 0.0)
+    if not kept.all():
+        groups = groups[:, kept]
+        of_groups = larger.grouped(groups).shares()
+    shares: Array = groups @ of_groups
+    return shares
 
 
 def _left_out(engine: Engine, population: Population, trained: Sequence[Base]) -> LeftOut:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsfr.core.consensus.admm import RoundInfo, relative_error_bound
-from dsfr.core.relevance.slope_shrinkage import Shrinkage
+from dsfr.core.relevance.slope_shrinkage import Shrinkage, constant_features
 from dsfr.core.solve.cholesky import solve_factored
 from dsfr.core.solve.evidence import Tuned, maximize_evidence
 from dsfr.core.solve.statistics import Statistics, ridge_factor
@@ -17,7 +17,7 @@ def summed_weights(problem: Problem) -> Solution:
     """The pooled solution; its ridge and the weight of the penalty are those given, or tuned."""
     settings = problem.settings
     total = unpack_statistics(problem.engine.sum("statistics", problem.broadcast))
-    tied = _tied(problem)
+    tied = _tied(problem, total)
     seen = total if tied is None else total.mapped(tied.times)
     tuned = _tune(problem, seen)
     weight, ridge = settings.penalty.strength, settings.ridge_value
@@ -35,11 +35,13 @@ def summed_weights(problem: Problem) -> Solution:
     )
 
 
-def _tied(problem: Problem) -> Shrinkage | None:
+def _tied(problem: Problem, total: Statistics) -> Shrinkage | None:
     """Ties of the lines by relevance, where evidence chooses the ridge; other ways to choose know the lines only."""
     if problem.settings.tune != "evidence" or "stretch" not in problem.broadcast:
         return None
-    return Shrinkage.of(problem.broadcast["stretch"], len(problem.broadcast["centers"]))
+    n_rules = len(problem.broadcast["centers"])
+    is_constant = constant_features(total.gram, total.feature_sum, total.n_labeled, n_rules)
+    return Shrinkage.of(problem.broadcast["stretch"], n_rules, is_constant)
 
 
 def _tune(problem: Problem, total: Statistics) -> Tuned | None:
