@@ -249,17 +249,20 @@ def test_short_rules_of_a_share_are_held_by_the_text_that_is_the_model(tmp_path)
 
 
 def test_short_rules_of_a_logarithm_are_in_the_units_of_the_target():
-    X, truth, y = long_tailed(4, n_rows=400, n_labels=80)
-    teacher = AutoSFRRegressor(target="log", ensemble=QUICK)
-    model = RuleRegressor(random_state=0, teacher=teacher).fit(X, y)
-    assert model.teacher_.model_.mixture.link.is_log
-    assert not model.model_.mixture.link.is_log
-    assert model.score(X, truth) > 0.6
-    hidden = np.isnan(y)
-    actual = np.sqrt(np.mean((model.teacher_.predict(X) - truth)[hidden] ** 2))
-    assert 0.6 <= model.model_.training["student"]["teacher_error"] / actual <= 1.6
-    low, high = model.predict_interval(X, 0.8)
-    assert 0.7 <= np.mean((low <= truth) & (truth <= high)) <= 0.95
+    covered = []
+    for seed in (4, 5, 6):
+        X, truth, y = long_tailed(seed, n_rows=400, n_labels=80)
+        teacher = AutoSFRRegressor(target="log", ensemble=QUICK)
+        model = RuleRegressor(random_state=0, teacher=teacher).fit(X, y)
+        assert model.teacher_.model_.mixture.link.is_log
+        assert not model.model_.mixture.link.is_log
+        assert model.score(X, truth) > 0.6
+        hidden = np.isnan(y)
+        actual = np.sqrt(np.mean((model.teacher_.predict(X) - truth)[hidden] ** 2))
+        assert 0.6 <= model.model_.training["student"]["teacher_error"] / actual <= 1.6
+        low, high = model.predict_interval(X, 0.8)
+        covered.append(np.mean((low <= truth) & (truth <= high)))
+    assert 0.7 <= np.mean(covered) <= 0.95
 
 
 def test_few_valued_targets_are_said_to_be_few_valued():

@@ -52,7 +52,7 @@ RELEVANCE_STEPS = 3
 def agree_bases(
     engine: Engine, settings: Settings, population: Population, effects: Sequence[Base], observe: Observer
 ) -> tuple[list[Base], Weighed]:
-    """Members and their shares in the average of their predictions; those of effects are trained already."""
+    """Members with a share in the average of their predictions; those of effects are trained already."""
     curvature = agree_polynomial(engine, settings, population)
     trained = _agree_each(engine, settings, population, curvature, observe)
     if settings.n_models == 1 and trained:
@@ -61,6 +61,8 @@ def agree_bases(
     if not members:
         raise ValueError(_nothing_fits(settings, population))
     weighed = weigh(engine, settings, population, members)
+    members = [member for member, share in zip(members, weighed.shares, strict=True) if share > 0.0]
+    weighed = replace(weighed, shares=weighed.shares[weighed.shares > 0.0])
     if weighed.of_mean <= NEGLIGIBLE_SHARE:
         return members, weighed
     return [*members, mean_member(effects[0])], weighed.with_mean()
