@@ -4,18 +4,21 @@
 
 One teacher for each table and draw is distilled with every tolerance (`RuleRegressor(tolerance=...)`). Errors are
 relative to the teacher's, geometric means over tables; two halves of the tables show how far that depends on them.
-The default was chosen on these tables, with 20, 50 and 200 labels.
+The default was chosen on these tables, with 20, 50 and 200 labels. Peers whose models people can read are from the
+stored scores of the same draws, so that models of equal length can be compared.
 Stored in benchmarks/results/trade_off.txt.
 """
 
 import argparse
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.accuracy.ours import source_version
-from benchmarks.accuracy.scores import nrmse
+from benchmarks.accuracy.peers import READABLE
+from benchmarks.accuracy.scores import PEERS, nrmse, read_scores
 from benchmarks.run import RESULTS
 from benchmarks.tables import DESIGN, draw_rows
 from dsfr import RuleRegressor
@@ -23,7 +26,7 @@ from dsfr.core.explain.card import Card, term_names
 from dsfr.training.distillation.distill import distill
 from dsfr.training.distillation.settings import StudentSettings
 
-TOLERANCES = (0.0, 0.0005, 0.001, 0.002, 0.003, 0.006, None)
+TOLERANCES = (0.0, 0.001, 0.003, 0.006, 0.01, 0.02, 0.04, None)
 
 
 class Students(RuleRegressor):
@@ -42,8 +45,12 @@ def to_read(predictor) -> int:
     return Card(predictor, columns, "y", names, (0.0,) * predictor.basis.n_rules).to_read
 
 
-def measured(table: str, labels: str, draw: int) -> np.ndarray | None:
-    """Error over the teacher's, what there is to read and number of rules, for every tolerance; (tolerances, 3)."""
+Run = tuple[str, int]
+"""Table and draw."""
+
+
+def measured(table: str, labels: str, draw: int) -> tuple[float, np.ndarray] | None:
+    """Error of the teacher; error over that, what there is to read and number of rules, for every tolerance, (t, 3)."""
     rows = draw_rows(table, labels, draw)
     if rows is None:
         return None
@@ -54,15 +61,29 @@ def measured(table: str, labels: str, draw: int) -> np.ndarray | None:
     mixtures = [student.mixture for student in model.students_]
     errors = [nrmse(rows.y_test, mixture.predict(rows.X_test)) / teacher for mixture in mixtures]
     sizes = [(to_read(mixture.strongest), mixture.strongest.basis.n_rules) for mixture in mixtures]
-    return np.column_stack([errors, sizes])
+    return teacher, np.column_stack([errors, sizes])
 
 
-def line(tolerance: float | None, found: np.ndarray) -> str:
-    """One tolerance: errors on all tables, on both halves, and what there is to read."""
+def line(name: str, found: np.ndarray) -> str:
+    """One method: errors on all tables, on both halves, and what there is to read."""
     errors = [np.exp(np.log(part[:, 0]).mean()) for part in (found, found[::2], found[1::2])]
-    name = "default" if tolerance is None else f"{tolerance:.2%}"
-    counts = f"{np.median(found[:, 1]):>10.0f}{found[:, 1].mean():>8.1f}{found[:, 2].mean():>8.1f}"
-    return f"{name:>10}" + "".join(f"{error:>8.3f}" for error in errors) + f"{found[:, 0].max():>8.2f}{counts}"
+    counts = f"{np.median(found[:, 1]):>10.0f}{found[:, 1].mean():>8.1f}"
+    return f"{name:>16}" + "".join(f"{error:>8.3f}" for error in errors) + f"{found[:, 0].max():>8.2f}{counts}"
+
+
+def peer_lines(teachers: dict[Run, float], labels: str) -> Iterator[str]:
+    """Peers that ran on every draw, those with least to read first."""
+    stored = read_scores(PEERS)
+    stored = stored[(stored.labels == labels) & stored.method.isin(READABLE)].set_index(["method", "table", "draw"])
+    found = {}
+    for method in READABLE:
+        keys = [(method, *run) for run in teachers]
+        if all(key in stored.index for key in keys):
+            rows = stored.loc[keys]
+            errors = rows.nrmse.to_numpy() / np.array(list(teachers.values()))
+            found[method] = np.column_stack([errors, rows.conditions + rows.terms])
+    for method, rows in sorted(found.items(), key=lambda item: np.median(item[1][:, 1])):
+        yield line(method, rows)
 
 
 def main() -> None:
@@ -71,14 +92,18 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=DESIGN, default=list(DESIGN))
     arguments = parser.parse_args()
-    runs = [measured(table, arguments.labels, draw) for table in arguments.only for draw in range(arguments.draws)]
-    found = np.stack([run for run in runs if run is not None])
+    asked = [(table, draw) for table in arguments.only for draw in range(arguments.draws)]
+    runs = {run: found for run in asked if (found := measured(run[0], arguments.labels, run[1])) is not None}
+    found = np.stack([students for _, students in runs.values()])
+    teachers = {run: teacher for run, (teacher, _) in runs.items()}
+    names = ["default" if tolerance is None else f"{tolerance:.2%}" for tolerance in TOLERANCES]
     lines = [
         f"{arguments.labels} labels, {len(arguments.only)} tables, {arguments.draws} draws; dsfr at {source_version()}",
         "NRMSE over the teacher's (geometric mean of all tables, of every other one, of the rest; worst), median and",
         "mean of what there is to read, mean number of rules, by what each of it must save of the expected error",
-        f"{'tolerance':>10}{'all':>8}{'first':>8}{'second':>8}{'worst':>8}{'median':>10}{'mean':>8}{'rules':>8}",
-        *(line(tolerance, found[:, i]) for i, tolerance in enumerate(TOLERANCES)),
+        f"{'tolerance':>16}{'all':>8}{'first':>8}{'second':>8}{'worst':>8}{'median':>10}{'mean':>8}{'rules':>8}",
+        *(line(name, found[:, i]) + f"{found[:, i, 2].mean():>8.1f}" for i, name in enumerate(names)),
+        *peer_lines(teachers, arguments.labels),
     ]
     text = "\n".join(lines) + "\n"
     print(text, end="")

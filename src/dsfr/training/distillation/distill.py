@@ -38,15 +38,15 @@ MIN_SHARE = 0.05
 """Part of all rows that a rule has at least."""
 LEAST_GAIN = 1e-6
 """Part of the teacher's variance that a split must explain."""
-LABELS_TOLERANCE = 0.02
-"""What a thing to read must save of the expected error: this part over the root of the number of labels.
+LABELS_TOLERANCE = 0.15
+"""What a thing to read must save of the expected error: this part over the number of labels.
 
-Errors that n labels estimate differ by chance in proportion to that. Chosen on design tables, see ADR 40.
+The fewer labels, the more of what a teacher has in detail is noise. Chosen on design tables, see ADR 40.
 """
-HIGH_PRICE = 0.05
-"""Price above which it is said how many rules a lower one would take."""
-MORE_RULES = 2
-"""Factor on the number of rules up to which that is tried."""
+TOLERANCES = (0.001, 0.02)
+"""The least and the largest such part; the latter where labels are unknown."""
+HIGH_PRICE, MORE_RULES = 0.05, 2
+"""Price above which it is said how many rules a lower one would take, and the factor on them up to which that is tried."""
 DISTANCE_SHARE = 0.5
 """Part of the squared distance to the teacher that adds to the errors on new rows.
 
@@ -100,7 +100,7 @@ class _Lesson:
         """What a thing to read must save of the expected error, as a part of it."""
         if self.settings.tolerance is not None:
             return self.settings.tolerance
-        return LABELS_TOLERANCE / float(np.sqrt(max(self.n_labeled, 1.0)))
+        return float(np.clip(LABELS_TOLERANCE / max(self.n_labeled, 1.0), *TOLERANCES))
 
 
 def distill(engine: Engine, training: Training, settings: StudentSettings) -> Student:
