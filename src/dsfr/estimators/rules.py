@@ -44,7 +44,7 @@ class RuleRegressor(DistributedRegressor):
     tolerance : float, default=None
         What a condition, a term or an end of a word must save of the expected error, as a part of it, to be worth
         reading. A larger one makes shorter rules, 0 the most accurate ones. None: 0.15 over the number of labels,
-        0.003 for 50, but 0.02 at most and 0.001 at least.
+        0.003 for 50, but 0.02 at most and 0.0015 at least.
     edits : mapping, default=None
         Prescriptions by the name of a feature, each a mapping with any of ``condition`` (False: no rule has a condition
         on it), ``thresholds`` (pairs of numbers: where ramps between its terms start and end), ``slope`` ("+", "-" or

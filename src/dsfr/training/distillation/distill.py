@@ -43,10 +43,10 @@ LABELS_TOLERANCE = 0.15
 
 The fewer labels, the more of what a teacher has in detail is noise. Chosen on design tables, see ADR 40.
 """
-TOLERANCES = (0.001, 0.02)
+TOLERANCES = (0.0015, 0.02)
 """The least and the largest such part; the latter where labels are unknown."""
 HIGH_PRICE, MORE_RULES = 0.05, 2
-"""Price above which it is said how many rules a lower one would take, and the factor on them up to which that is tried."""
+"""Price above which it is said how many rules a lower one would take, and the factor up to which more are tried."""
 DISTANCE_SHARE = 0.5
 """Part of the squared distance to the teacher that adds to the errors on new rows.
 
