@@ -72,14 +72,14 @@ def line(name: str, found: np.ndarray) -> str:
 
 
 def peer_lines(teachers: dict[Run, float], labels: str) -> Iterator[str]:
-    """Peers that ran on every draw, those with least to read first."""
+    """Peers that ran on every draw and were counted, those with least to read first."""
     stored = read_scores(PEERS)
     stored = stored[(stored.labels == labels) & stored.method.isin(READABLE)].set_index(["method", "table", "draw"])
     found = {}
     for method in READABLE:
         keys = [(method, *run) for run in teachers]
-        if all(key in stored.index for key in keys):
-            rows = stored.loc[keys]
+        rows = stored.reindex(keys)
+        if rows.notna()[["nrmse", "conditions", "terms"]].all(axis=None):
             errors = rows.nrmse.to_numpy() / np.array(list(teachers.values()))
             found[method] = np.column_stack([errors, rows.conditions + rows.terms])
     for method, rows in sorted(found.items(), key=lambda item: np.median(item[1][:, 1])):

@@ -97,7 +97,7 @@ def test_sums_over_rules_tell_which_features_are_the_same_for_all_labels(seed, n
     X = np.where(is_constant, rng.normal(size=d), rng.normal(size=(n, d)))
     rules = Rules(rng.normal(size=(n_rules, d)), rng.uniform(0.5, 2.0, (n_rules, d)))
     total = Statistics.of(X, rng.normal(size=n), rules)
-    found = constant_features(total.gram, total.feature_sum, total.n_labeled, n_rules)
+    found = constant_features(total, n_rules)
     np.testing.assert_array_equal(found, is_constant)
 
 
@@ -116,3 +116,16 @@ def test_slopes_of_constant_features_are_shrunk_and_the_factor_knows(seed, n_rul
     A = root.T @ root
     factor = unshrunk_factor(np.linalg.cholesky(T @ A @ T).T, tied)
     np.testing.assert_allclose(factor.T @ factor, A, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("effects", ["auto", None])
+def test_new_labels_free_a_feature_that_was_the_same_for_all_before(effects):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(600, 4)), rng.random(600) < 0.4]).astype(float)
+    X[:25, 4] = 0.0
+    truth = X @ [1.0, -1.0, 0.5, 0.5, 3.0] + 0.1 * rng.normal(size=600)
+    y = np.where(np.arange(600) < 25, truth, np.nan)
+    model = AutoSFRRegressor(ensemble=Ensemble(effects=effects), random_state=0).fit(X, y)
+    before = error(model.predict(X[300:]), truth[300:])
+    model.update(X[25:300], truth[25:300])
+    assert error(model.predict(X[300:]), truth[300:]) < 0.95 * before

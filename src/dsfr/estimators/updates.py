@@ -30,6 +30,7 @@ class LabelUpdates(ComponentEstimator):
 
         Sums over labels add, so the lines of the rules become those of a fit on all labels with the same rules, ridge,
         penalty on unlabelled rows and shares. With many new labels a new `fit` is better: it also chooses these again.
+        Effects of a feature that was the same for all labels so far come with a new `fit` alone.
         Leave-one-out errors stay those of the training, so that intervals change by the standard deviations alone.
         A row that was trained on with its label counts twice if it is given again.
 

@@ -32,8 +32,8 @@ class Ensemble(Component):
         Number of rule bases whose predictions are averaged: of ``n_rules``, twice as many and so on, two of each, with
         different widths, kinds of pairs and seeds. Their shares follow the evidence (``tune="evidence"``, in units of
         its chance variation) or are stacked on leave-one-out predictions (``tune="loo"``). "auto" takes three numbers
-        of rules, and more while they help. `explain` shows the strongest. 1 gives a single rule base, 0 effects
-        alone.
+        of rules, and more while they help. Those that get no share are left out. `explain` shows the strongest. 1 gives
+        a single rule base, 0 effects alone.
     relevance : {"evidence", "slopes", None}, default="evidence"
         "slopes" stretches features, before clustering, by how steep earlier models are along them; a single model is
         trained three times for that. "evidence" does so by the evidence for curvature along each feature, in one

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsfr.core.arrays import Array
-from dsfr.core.solve.statistics import same_for_all
+from dsfr.core.solve.statistics import Statistics, same_for_all
 
 CONSTANT = 1e-3
 """Factor on slopes along features that are the same for all labels: 0 could not be undone."""
@@ -39,6 +39,10 @@ class Shrinkage:
         kept = np.ones(len(relevance)) if is_constant is None else np.where(is_constant, CONSTANT, 1.0)
         return cls(np.append(1.0, kept * relevance), np.append(1.0, kept), n_rules)
 
+    def with_constant(self, is_constant: npt.NDArray[np.bool_]) -> Shrinkage:
+        """The same relevances, where other features are the same for all labels."""
+        return Shrinkage.of((self.factors / self.of_means)[1:], self.n_rules, is_constant)
+
     def times(self, weights: Array) -> Array:
         """``T`` times weights, shape (k(d+1),), or times the columns of a matrix."""
         own = weights.reshape(self.n_rules, len(self.factors), -1)
@@ -54,14 +58,14 @@ class Shrinkage:
         return Shrinkage(1.0 / self.factors, 1.0 / self.of_means, self.n_rules)
 
 
-def constant_features(gram: Array, feature_sum: Array, n_labeled: float, n_rules: int) -> npt.NDArray[np.bool_]:
+def constant_features(total: Statistics, n_rules: int) -> npt.NDArray[np.bool_]:
     """Whether each feature is the same for all labels, from sums over these; shape (d,).
 
     Strengths of rules sum to 1, so sums over rules are those of the features themselves.
     """
-    p = len(feature_sum) // n_rules
-    squares = np.einsum("kjlj->j", gram.reshape(n_rules, p, n_rules, p))
-    return same_for_all(squares, feature_sum.reshape(n_rules, p).sum(axis=0), n_labeled)[1:]
+    p = len(total.feature_sum) // n_rules
+    squares = np.einsum("kjlj->j", total.gram.reshape(n_rules, p, n_rules, p))
+    return same_for_all(squares, total.feature_sum.reshape(n_rules, p).sum(axis=0), total.n_labeled)[1:]
 
 
 def unshrunk_factor(factor: Array, shrinkage: Shrinkage) -> Array:

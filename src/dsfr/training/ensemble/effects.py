@@ -60,7 +60,7 @@ class TrainedEffects:
 
 
 def agree_effects(engine: Engine, settings: Settings, population: Population) -> TrainedEffects:
-    """Sums of single effects, with pairs, triples and levels; none if labels do not vary or are too few."""
+    """A plane, single effects, with pairs, triples and levels; none if labels do not vary or are too few."""
     most = _most(settings, population)
     if settings.effects is None or most <= len(population.ranges.low):
         return TrainedEffects()
@@ -79,8 +79,8 @@ def agree_effects(engine: Engine, settings: Settings, population: Population) ->
         levels = agree_levels(engine, population, tried.distribution, found[-1], most)
         found += [] if levels is None else [levels]
     distribution = tried.distribution if found and not engine.only_sums else None
-    plane = trained_plane(dictionary, total) if found else None
-    planes = () if plane is None else (plane.base(settings),)
+    plane = trained_plane(dictionary, total) if found and n else None
+    planes = () if plane is None else (replace(plane.base(settings), is_plane=True),)
     return TrainedEffects(tuple(member.base(settings) for member in found), tried.n_target_values, distribution, planes)
 
 

@@ -58,6 +58,8 @@ class Base:
     """Of its model along each feature, over all rows; ones where relevances are not asked for."""
     estimate_optimism: Callable[[], float] | None = None
     """Takes as long as the training of a member: a scale of the target that is given up never needs it."""
+    is_plane: bool = False
+    """Whether it is the member of lines with one prior variance."""
 
     @classmethod
     def of_effects(
@@ -71,11 +73,6 @@ class Base:
     def has_rules(self) -> bool:
         """Whether it is a rule base."""
         return self.basis.n_rules > 0
-
-    @property
-    def is_plane(self) -> bool:
-        """Whether it is a sum of lines alone."""
-        return isinstance(self.basis, Effects) and self.basis.curves.shape[2] == 0
 
     @cached_property
     def factor(self) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dsfr.core.arrays import Array
-from dsfr.core.relevance.slope_shrinkage import Shrinkage, unshrunk_factor
+from dsfr.core.relevance.slope_shrinkage import Shrinkage, constant_features, unshrunk_factor
 from dsfr.core.solve.cholesky import cholesky, solve_factored
 from dsfr.core.solve.evidence import SMALLEST_NOISE, Evidence, Tuned
 from dsfr.core.solve.statistics import Statistics, ridge_factor, solve_weights
@@ -62,17 +62,18 @@ class Solution:
     """Upper Cholesky factor of the system that was solved, ties left out, where it is known."""
 
     def solved_with(self, total: Statistics) -> Solution:
-        """The solution for other sums; ridge, weight of the penalty, ties and prior stay as they are."""
+        """The solution for other sums; ridge, weight of the penalty, relevances and prior stay as they are."""
+        tied = self.tied and self.tied.with_constant(constant_features(total, self.tied.n_rules))
         if self.prior_precision is not None:
             weights = solve_factored(cholesky(total.gram + np.diag(self.prior_precision)), total.moment)
         else:
-            seen = total if self.tied is None else total.mapped(self.tied.times)
+            seen = total if tied is None else total.mapped(tied.times)
             weights = solve_weights(seen.quadratic(self.unlabeled_weight), self.ridge)
-            weights = weights if self.tied is None else self.tied.times(weights)
+            weights = weights if tied is None else tied.times(weights)
         # The best noise for this prior, see `dsfr.core.solve.evidence`.
         square = max(total.target_square - float(total.moment @ weights), SMALLEST_NOISE * total.target_square)
         tuned = self.tuned and replace(self.tuned, noise=float(np.sqrt(square / total.n_labeled)))
-        return replace(self, weights=weights, statistics=total, tuned=tuned, own_factor=None)
+        return replace(self, weights=weights, statistics=total, tuned=tuned, tied=tied, own_factor=None)
 
     def noise(self) -> float:
         """Standard deviation of the noise, for targets of deviation 1; 0 if the labels do not vary."""

@@ -40,8 +40,7 @@ def _tied(problem: Problem, total: Statistics) -> Shrinkage | None:
     if problem.settings.tune != "evidence" or "stretch" not in problem.broadcast:
         return None
     n_rules = len(problem.broadcast["centers"])
-    is_constant = constant_features(total.gram, total.feature_sum, total.n_labeled, n_rules)
-    return Shrinkage.of(problem.broadcast["stretch"], n_rules, is_constant)
+    return Shrinkage.of(problem.broadcast["stretch"], n_rules, constant_features(total, n_rules))
 
 
 def _tune(problem: Problem, total: Statistics) -> Tuned | None:
