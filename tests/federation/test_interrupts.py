@@ -128,7 +128,7 @@ def test_ctrl_c_ends_everything_and_the_same_command_resumes(sites):
         assert done.returncode == 0, done.stderr
         assert set(dsfr.load(sites.folder / "model.dsfr").training["federation"]["roster"]) == set(NAMES)
 
-        fit = begin_fit(sites, 6, "--seed", "1")
+        fit = begin_fit(sites, 2, "--seed", "1")
         assert interrupted(sites, "c") == (130, [])
         _, error = fit.communicate(timeout=100)
         assert (fit.returncode, "c" in error) == (2, True)

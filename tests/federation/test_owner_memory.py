@@ -70,6 +70,19 @@ def test_an_owner_that_is_restarted_and_resumes_remembers_answers_after_the_last
             ask(engine, 0.42)
 
 
+def test_what_a_killed_process_had_not_written_to_its_end_is_no_memory(owners, tmp_path):
+    """Files are written under a temporary name; a process that is killed while it writes leaves that."""
+    asked_after_saving(owners, tmp_path)
+    for name in owners:
+        (folder,) = (tmp_path / f"kit-{name}" / "local" / "memories").iterdir()
+        (folder / ".dsfr-0123456789abcdef").write_bytes(b"half")
+    again = {name: OwnerSite(tmp_path / f"kit-{name}") for name in owners}
+    _, engine = begun(again, "second")
+    engine.load_memories(lambda name: tmp_path / name / "00000001")
+    engine.save_memories(lambda name: tmp_path / name / "00000002")
+    engine.load_memories(lambda name: tmp_path / name / "00000002")
+
+
 def test_a_fit_that_is_begun_anew_remembers_nothing_and_counts(owners, tmp_path):
     asked_after_saving(owners, tmp_path)
     _, engine = begun(owners, "second")

@@ -229,7 +229,8 @@ class OwnerSite:
             self._load(folder / f"{number:08d}")
             return {}
         write_memory(folder / f"{number:08d}", self._agent.memory)
-        saved = sorted(path for path in folder.iterdir() if path.name != NOTES)
+        # Others are notes, and what a process that was killed had not written to its end.
+        saved = sorted(path for path in folder.iterdir() if path.name.isdecimal())
         later = [path for path in saved if int(path.name) > number]  # of an earlier attempt
         for path in (*later, *[path for path in saved if path not in later][:-KEPT_MEMORIES]):
             path.unlink()
