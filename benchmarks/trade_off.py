@@ -1,6 +1,6 @@
 """Error against what there is to read, over the tolerance of short rules, on design tables.
 
-    python -m benchmarks.trade_off [--labels 50] [--draws 1] [--only boston ...]
+    python -m benchmarks.trade_off [--labels 50] [--draws 2] [--only boston ...]
 
 One teacher for each table and draw is distilled with every tolerance (`RuleRegressor(tolerance=...)`). Errors are
 relative to the teacher's, geometric means over tables; two halves of the tables show how far that depends on them.
@@ -89,7 +89,7 @@ def peer_lines(teachers: dict[Run, float], labels: str) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--labels", default="50")
-    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--only", nargs="+", choices=DESIGN, default=list(DESIGN))
     arguments = parser.parse_args()
     asked = [(table, draw) for table in arguments.only for draw in range(arguments.draws)]

@@ -6,8 +6,8 @@ all products of as many. With many labels, the ``l``-th curve of every feature h
 more: the first curves alone are smooth, all together have steps. Of polynomials, the ``l``-th has ``r_j + l c_j``, as
 the functions of a Gaussian kernel have. Levels of a feature have a variance of their own, the same for each. Lines of a
 plane have one variance in common, as in ridge regression. The labels choose all parameters by evidence, which is
-automatic relevance determination. Effects have mean 0 over all rows and
-targets mean 0 over the labels: the constant is the difference of two means.
+automatic relevance determination. Effects have mean 0 over all rows and targets mean 0 over the labels: the constant is
+the difference of two means.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def begun_again(found: PriorVariances, n_features: int, kind: CurveKind) -> Prio
     return replace(found, logs=logs)
 
 
-def plane_prior(effects: Effects, constant: float = 1.0) -> VariancePrior:
+def plane_prior(effects: Effects, constant: float) -> VariancePrior:
     """The prior of the weights of lines that have one prior variance in common, the constant ``constant``."""
     shape = np.ones((effects.n_outputs, 1))
     shape[0] = 0.0
