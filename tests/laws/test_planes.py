@@ -118,8 +118,9 @@ def test_slopes_of_constant_features_are_shrunk_and_the_factor_knows(seed, n_rul
     np.testing.assert_allclose(factor.T @ factor, A, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("effects", ["auto", None])
-def test_new_labels_free_a_feature_that_was_the_same_for_all_before(effects):
+@pytest.mark.parametrize(("effects", "most"), [("auto", 0.73), (None, 0.5)])
+def test_new_labels_free_a_feature_that_was_the_same_for_all_before(effects, most):
+    """Effects of the feature take a new fit; slopes of rules do not. Were they held, the parts would be 0.78 and 0.67."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(600, 4)), rng.random(600) < 0.4]).astype(float)
     X[:25, 4] = 0.0
@@ -128,4 +129,4 @@ def test_new_labels_free_a_feature_that_was_the_same_for_all_before(effects):
     model = AutoSFRRegressor(ensemble=Ensemble(effects=effects), random_state=0).fit(X, y)
     before = error(model.predict(X[300:]), truth[300:])
     model.update(X[25:300], truth[25:300])
-    assert error(model.predict(X[300:]), truth[300:]) < 0.95 * before
+    assert error(model.predict(X[300:]), truth[300:]) < most * before
