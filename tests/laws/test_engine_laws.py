@@ -12,6 +12,7 @@ from dsfr.training import ADMM, TASKS, RangeScaling, make_shards, train
 from dsfr.training.distillation.distill import distill
 from dsfr.training.distillation.settings import StudentSettings
 from dsfr.training.shard import Purpose
+from dsfr.training.tasks.fields import BASIS_OR_EFFECTS
 from dsfr.training.weights.dicr import MEMORY
 from tests.tables import make_settings, make_table, owners_of, train_on
 
@@ -196,7 +197,9 @@ def test_no_message_grows_with_the_table_where_labels_choose_the_size(told):
     """Sixteen times the rows, with as many labels, make another model but none of another order of size."""
     small, large = widest(weigh(200, **told)), widest(weigh(3200, **told))
     assert {task for task, *_ in small} == {task for task, *_ in large}
-    for key in small.keys() & large.keys():  # labels choose the kinds of members that have a share too
+    # Labels choose the kinds of members that have a share too: only arrays of members may be in one of both alone.
+    assert {name for *_, name in small.keys() ^ large.keys()} <= {*BASIS_OR_EFFECTS, "weights", "factor", "noise"}
+    for key in small.keys() & large.keys():
         assert large[key] <= 2 * small[key] + 4, key
 
 

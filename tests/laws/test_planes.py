@@ -120,7 +120,7 @@ def test_slopes_of_constant_features_are_shrunk_and_the_factor_knows(seed, n_rul
 
 @pytest.mark.parametrize(("effects", "most"), [("auto", 0.73), (None, 0.5)])
 def test_new_labels_free_a_feature_that_was_the_same_for_all_before(effects, most):
-    """Effects of the feature take a new fit; slopes of rules do not. Were they held, the parts would be 0.78 and 0.67."""
+    """Effects of the feature take a new fit, slopes of rules do not: were they held, 0.78 and 0.67 would be left."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(600, 4)), rng.random(600) < 0.4]).astype(float)
     X[:25, 4] = 0.0
